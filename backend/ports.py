@@ -1,0 +1,166 @@
+"""Protocols between the services and what they stand on. `bootstrap` is the one place that picks implementations.
+
+Every store method is one short transaction, safe to call from several threads and processes, and raises nothing but
+`PolyvoxError` or a database error. `project` arguments are project keys (see `records`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend import records
+from model.votes import Votes
+
+Clock = Callable[[], datetime]  # timezone-aware UTC
+Progress = Callable[[float, str], None]  # fraction done, note for people; may raise to stop the job
+
+
+class ProjectStore(Protocol):
+    def ensure(self, key: str, *, title: str = "", label_config: str = "") -> records.Project:
+        """Get the project, making it if new; a non-empty title or config that differs is stored."""
+    def get(self, key: str) -> records.Project | None: ...
+    def by_label_studio_id(self, label_studio_id: int) -> records.Project | None:
+        """The newest project with this id (webhooks may carry no creation time)."""
+    def all(self) -> list[records.Project]: ...
+    def update_settings(self, key: str, changes: Mapping[str, Any]) -> None: ...
+    def sync_state(self, key: str) -> records.SyncState: ...
+    def set_sync_state(self, key: str, state: records.SyncState) -> None: ...
+
+
+class TaskStore(Protocol):
+    def take_over(self, project: str, snapshots: Iterable[records.TaskSnapshot]) -> int:
+        """Make tasks, annotations and current votes equal the snapshots, in one transaction; returns changed votes.
+
+        Earlier revisions of votes stay in the history. Annotations that a snapshot lacks are marked deleted.
+        """
+    def mark_dirty(self, project: str, task_ids: Iterable[int]) -> None:
+        """One durable write; a task that is marked already gets a new sequence number."""
+    def dirty(self, project: str, limit: int) -> list[tuple[int, int]]:
+        """(task id, sequence number), oldest first."""
+    def clear_dirty(self, project: str, marks: Iterable[tuple[int, int]]) -> None:
+        """Forget marks; one that was renewed since (higher sequence number) stays."""
+    def dirty_count(self, project: str) -> int: ...
+    def task_of_annotation(self, project: str, annotation_ids: Iterable[int]) -> dict[int, int]:
+        """annotation id -> task id, for those known (delete events carry no task)."""
+    def known_annotator(self, project: str, annotation_ids: Iterable[int]) -> dict[int, str]:
+        """annotation id -> the annotator last known for it (accounts may be deleted since)."""
+    def remove(self, project: str, task_ids: Iterable[int]) -> int:
+        """Tasks that are gone from Label Studio; their votes leave the current view. Returns how many were known."""
+    def ids(self, project: str) -> NDArray[np.int64]:
+        """Sorted ids of all present tasks."""
+    def get(self, project: str, task_ids: Sequence[int]) -> list[records.Task]:
+        """Those that are known, in the order asked for."""
+    def iterate(self, project: str, *, after_id: int = 0, batch: int = 500) -> Iterator[list[records.Task]]: ...
+    def count(self, project: str) -> int: ...
+
+
+class VoteStore(Protocol):
+    def current(self, project: str) -> Votes:
+        """The latest vote per (unit, annotator, control); read column-wise, no object per row."""
+    def of_tasks(self, project: str, task_ids: Sequence[int]) -> list[records.StoredVote]:
+        """Current votes on these tasks."""
+    def counts(self, project: str) -> records.VoteCounts: ...
+    def activity(self, project: str) -> list[records.AnnotatorActivity]:
+        """Most active first."""
+    def set_names(self, project: str, names: Mapping[str, str]) -> None:
+        """Display names of annotators."""
+    def log_arm(self, project: str, pairs: Iterable[tuple[int, str]], *, version: str) -> None:
+        """Record that pre-annotations were withheld from these (task, annotator) pairs; repeats are ignored."""
+
+
+class JobStore(Protocol):
+    def enqueue(
+        self, kind: records.JobKind, project: str, *, payload: Mapping[str, Any] | None = None,
+        not_before: datetime | None = None, replace: bool = True,
+    ) -> records.Job:
+        """Queue a job. With `replace`, a queued job of the same kind and project is kept (its earlier start wins,
+        the payload is renewed) instead of a second one being made."""
+    def claim(self, owner: str, *, lease_s: float, kinds: Sequence[records.JobKind] | None = None) -> records.Job | None:
+        """Atomically take the oldest due job; never a second running one of the same kind and project. Jobs whose
+        lease ran out count as queued again (attempts + 1); after the last attempt they fail."""
+    def heartbeat(self, job_id: str, owner: str, *, progress: float, note: str, lease_s: float) -> bool:
+        """False when the job is not ours any more; then stop working on it."""
+    def finish(self, job_id: str, owner: str, *, figures: Mapping[str, Any]) -> None: ...
+    def fail(self, job_id: str, owner: str, *, error: str, retry_at: datetime | None) -> None: ...
+    def get(self, job_id: str) -> records.Job | None: ...
+    def recent(self, project: str | None = None, *, limit: int = 20) -> list[records.Job]: ...
+    def pending(self, project: str, kind: records.JobKind) -> records.Job | None:
+        """The queued or running job of this kind."""
+
+
+class VersionStore(Protocol):
+    def next_number(self, project: str) -> int: ...
+    def add(self, version: records.Version) -> None:
+        """Record a version; when its verdict is PUBLISHED the project's pointer moves in the same transaction."""
+    def published(self, project: str) -> records.Version | None: ...
+    def recent(self, project: str, *, limit: int = 20) -> list[records.Version]: ...
+
+
+class DeliveryStore(Protocol):
+    def latest(self, project: str) -> records.Delivery | None: ...
+    def save(self, delivery: records.Delivery) -> None: ...
+    def own(self, project: str) -> dict[tuple[int, str], records.OwnPrediction]:
+        """What was delivered last, by (task id, annotator)."""
+    def set_own(self, project: str, predictions: Iterable[records.OwnPrediction]) -> None: ...
+    def remember_shown(self, project: str, task_ids: Iterable[int], *, at: datetime) -> None:
+        """Pre-annotations of ours exist on these tasks from now on (the first time counts)."""
+    def shown_since(self, project: str, task_ids: Sequence[int]) -> dict[int, datetime]: ...
+
+
+class Store(Protocol):
+    """All of the state; one database."""
+
+    @property
+    def projects(self) -> ProjectStore: ...
+    @property
+    def tasks(self) -> TaskStore: ...
+    @property
+    def votes(self) -> VoteStore: ...
+    @property
+    def jobs(self) -> JobStore: ...
+    @property
+    def versions(self) -> VersionStore: ...
+    @property
+    def deliveries(self) -> DeliveryStore: ...
+    def close(self) -> None: ...
+
+
+class LabelStudio(Protocol):
+    """The Label Studio API, as far as Polyvox uses it. Raises `LabelStudioError`, which says whether to retry."""
+
+    def project(self, project_id: int) -> dict[str, Any]: ...
+    def task(self, project_id: int, task_id: int) -> dict[str, Any] | None:
+        """With raw annotations (`completed_by` an int or null); None when it is gone."""
+    def tasks_by_id(self, project_id: int, task_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Several at once, in as few calls as possible; ids that are gone are missing from the answer."""
+    def changed_tasks(self, project_id: int, since: datetime | None, *, page_size: int = 100) -> Iterator[list[dict[str, Any]]]:
+        """Pages of tasks with `updated_at >= since`, ordered by (updated_at, id), with raw annotations."""
+    def task_ids(self, project_id: int) -> Iterator[list[int]]:
+        """Ids of all tasks, in pages."""
+    def users(self) -> dict[str, str]:
+        """annotator id -> e-mail."""
+    def import_predictions(self, project_id: int, predictions: Sequence[Mapping[str, Any]]) -> int:
+        """Bulk import of {task, result, score, model_version}; returns how many were stored."""
+    def prediction_versions(self, project_id: int) -> dict[str, int]:
+        """model_version -> number of predictions."""
+    def predicted_tasks(self, project_id: int, version: str) -> set[int]:
+        """Ids of the tasks that have a prediction of this version (to resume an interrupted import)."""
+    def select_version(self, project_id: int, version: str) -> None: ...
+    def selected_version(self, project_id: int) -> str: ...
+    def delete_version(self, project_id: int, version: str) -> None: ...
+    def webhooks(self, project_id: int) -> list[dict[str, Any]]: ...
+    def ml_backends(self, project_id: int) -> list[dict[str, Any]]: ...
+    def register_webhook(self, project_id: int, url: str, headers: Mapping[str, str]) -> None: ...
+
+
+class TokenSource(Protocol):
+    """Encoded content, cached by content and encoder."""
+
+    def texts(self, texts: Sequence[str], *, progress: Progress | None = None) -> list[NDArray[np.float16]]:
+        """Tokens (T_i, D) of each text, encoding what is not cached, in batches."""
+    def cached(self, texts: Sequence[str]) -> list[bool]: ...

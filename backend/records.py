@@ -1,0 +1,206 @@
+"""Frozen records that cross the borders between the parts of the backend. No behaviour, no imports of other parts.
+
+Identity: a project is keyed by "<Label Studio id>.<created epoch>" (`project key`), since a reset Label Studio reuses
+ids. A unit is "<task id>" or "<task id>/<region id>"; an annotator is the Label Studio user id as a string, or
+"deleted:<annotation id>" where the account is gone and nobody knows who it was.
+All times are timezone-aware UTC datetimes; durations carry their unit in the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from model.spaces import Value
+from model.votes import Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A Label Studio project as Polyvox knows it."""
+
+    key: str  # "12.1764288000"
+    label_studio_id: int
+    title: str
+    label_config: str  # XML as Label Studio sent it last; "" until known
+    version: str | None  # name of the published version ("r12"), None before the first
+    settings: Mapping[str, Any]  # overrides of the service-wide settings (shadow_mode, control_arm_percent ...)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncState:
+    """How far the reconciler has read a project."""
+
+    cursor_time: datetime | None = None  # `updated_at` of the last task taken over
+    cursor_id: int = 0  # its id; ties on updated_at are broken by id
+    last_sweep: datetime | None = None  # last complete comparison of ids
+    last_success: datetime | None = None
+    last_error: str = ""  # sentence for the status page; "" when the last try went well
+    failures: int = 0  # in a row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task of a project."""
+
+    id: int
+    data: Mapping[str, Any]
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """A raw Label Studio annotation, kept so that a later label type can be read out of it without refetching."""
+
+    id: int
+    task_id: int
+    annotator: str
+    result: Sequence[Mapping[str, Any]]
+    was_cancelled: bool
+    ground_truth: bool
+    created_at: datetime
+    updated_at: datetime
+    lead_time_s: float | None
+    imported: bool  # came with a task import
+    parent_prediction: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVote:
+    """One decoded label of one annotator on one unit with one control."""
+
+    unit: str
+    task_id: int
+    annotation_id: int
+    annotator: str
+    control: str
+    value: Value
+    updated_at: datetime
+    lead_time_s: float | None
+    provenance: Provenance
+    shown: bool  # a pre-annotation of ours could have been seen before the vote was given
+    control_arm: bool  # the (task, annotator) pair is in the control arm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSnapshot:
+    """A task with everything read from it; the store takes it over as a whole."""
+
+    task: Task
+    annotations: Sequence[Annotation]
+    votes: Sequence[StoredVote]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteCounts:
+    """What the training trigger and the status page need to know, without reading the votes."""
+
+    total: int
+    tasks_with_votes: int
+    annotators: int
+    classes: int  # distinct values over all controls
+    last_change: datetime | None  # when a vote was last stored or removed
+    changes: int  # grows by one with each stored, changed or removed vote, for ever
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorActivity:
+    """How much and how lately somebody labelled."""
+
+    annotator: str
+    name: str  # e-mail or name where known, else the id
+    votes: int
+    last_vote: datetime
+
+
+class JobKind(StrEnum):
+    SYNC = "sync"  # refetch the dirty tasks of a project
+    RECONCILE = "reconcile"  # walk updated_at, sweep ids
+    ENCODE = "encode"  # fill the feature cache
+    TRAIN = "train"
+    DELIVER = "deliver"
+
+
+class JobState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"  # superseded before it began
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One row of the queue; the row is the queue."""
+
+    id: str  # UUID
+    kind: JobKind
+    project: str  # project key
+    payload: Mapping[str, Any]
+    state: JobState
+    progress: float  # 0..1
+    note: str  # what it is doing, for people
+    error: str
+    figures: Mapping[str, Any]
+    attempts: int
+    created_at: datetime
+    not_before: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    lease_until: datetime | None
+    lease_owner: str
+
+
+class Verdict(StrEnum):
+    PUBLISHED = "published"
+    REJECTED = "rejected"  # a paired test showed it worse, or nothing could be shown; the reason is in the figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A trained checkpoint and what the gate said about it."""
+
+    project: str
+    name: str  # "r12"
+    number: int
+    path: str  # relative to the checkpoint folder
+    verdict: Verdict
+    reason: str  # one sentence
+    figures: Mapping[str, Any]  # held-out figures per rung, rung weights, counts, seconds
+    changes: int  # VoteCounts.changes at the time the votes were read
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnPrediction:
+    """What was last delivered to one annotator for one task; `digest` identifies the content."""
+
+    task_id: int
+    annotator: str
+    version: str
+    digest: str
+
+
+class DeliveryStep(StrEnum):
+    """Where a delivery stands; a crash resumes at the recorded step."""
+
+    IMPORT = "import"
+    SELECT = "select"
+    DELETE = "delete"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """State of the latest delivery of a project."""
+
+    project: str
+    version: str  # the consensus prediction version in Label Studio, e.g. "consensus@r12"
+    step: DeliveryStep
+    started_at: datetime
+    finished_at: datetime | None
+    imported_through: int = 0  # highest task id whose consensus was imported, so that a resumed import makes no doubles
+    figures: Mapping[str, Any] = field(default_factory=dict)

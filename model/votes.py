@@ -1,0 +1,113 @@
+"""Votes: the one data shape that every learner, aggregator and metric takes.
+
+Columnar and dictionary-encoded: five equally long integer columns point into small id tables, so that five million
+votes are five arrays, not five million objects.
+
+Shape legend: N votes, U units, A annotators, K controls, V distinct values.
+Invariant: rows may stand in any order; nothing may depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.errors import ModelError
+from model.spaces import Value
+
+
+class Provenance(IntEnum):
+    """How a vote came to be; an accepted pre-annotation is an echo of the model, not evidence."""
+
+    MANUAL = 0  # given by hand
+    ACCEPTED = 1  # a pre-annotation submitted unchanged
+    CHANGED = 2  # began as a pre-annotation, then edited
+    IMPORTED = 3  # came with a task import; nobody knows how it was made
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One row of `Votes`, for code that handles a few votes at a time."""
+
+    unit: str
+    annotator: str
+    control: str
+    value: Value
+    time: float = 0.0  # seconds since the epoch
+    weight: float = 1.0
+    provenance: Provenance = Provenance.MANUAL
+    scored: bool = True  # False: the annotator saw a pre-annotation first, so the vote must not score or calibrate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Votes:
+    """N votes over id tables. Build it with `from_votes` or `from_columns`."""
+
+    units: tuple[str, ...]  # U ids
+    annotators: tuple[str, ...]  # A ids
+    controls: tuple[str, ...]  # K names
+    values: tuple[Value, ...]  # V distinct values
+    unit: NDArray[np.int32]  # (N,) index into units
+    annotator: NDArray[np.int32]  # (N,) index into annotators
+    control: NDArray[np.int32]  # (N,) index into controls
+    value: NDArray[np.int32]  # (N,) index into values
+    time: NDArray[np.float64]  # (N,) seconds since the epoch
+    weight: NDArray[np.float32]  # (N,)
+    provenance: NDArray[np.int8]  # (N,) Provenance
+    scored: NDArray[np.bool_]  # (N,) may be used to score and calibrate
+
+    def __post_init__(self) -> None:
+        columns = (self.unit, self.annotator, self.control, self.value, self.time, self.weight, self.provenance, self.scored)
+        if len({len(column) for column in columns}) != 1:
+            raise ModelError("the columns of Votes differ in length")
+
+    def __len__(self) -> int:
+        return len(self.unit)
+
+    @classmethod
+    def from_votes(cls, votes: Iterable[Vote]) -> Votes:
+        """Build from single votes; id tables are sorted, so that the result does not depend on the order of rows."""
+        rows = list(votes)
+        units = tuple(sorted({row.unit for row in rows}))
+        annotators = tuple(sorted({row.annotator for row in rows}))
+        controls = tuple(sorted({row.control for row in rows}))
+        values = tuple(sorted({row.value for row in rows}, key=lambda value: (value.kind, value.to_json())))
+        unit_of, annotator_of = _positions(units), _positions(annotators)
+        control_of = _positions(controls)
+        value_of = {value: index for index, value in enumerate(values)}
+        return cls(
+            units=units,
+            annotators=annotators,
+            controls=controls,
+            values=values,
+            unit=np.fromiter((unit_of[row.unit] for row in rows), np.int32, len(rows)),
+            annotator=np.fromiter((annotator_of[row.annotator] for row in rows), np.int32, len(rows)),
+            control=np.fromiter((control_of[row.control] for row in rows), np.int32, len(rows)),
+            value=np.fromiter((value_of[row.value] for row in rows), np.int32, len(rows)),
+            time=np.fromiter((row.time for row in rows), np.float64, len(rows)),
+            weight=np.fromiter((row.weight for row in rows), np.float32, len(rows)),
+            provenance=np.fromiter((row.provenance for row in rows), np.int8, len(rows)),
+            scored=np.fromiter((row.scored for row in rows), np.bool_, len(rows)),
+        )
+
+    def select(self, rows: NDArray[np.bool_] | NDArray[np.integer]) -> Votes:
+        """The chosen rows over the same id tables."""
+        return Votes(
+            units=self.units, annotators=self.annotators, controls=self.controls, values=self.values,
+            unit=self.unit[rows], annotator=self.annotator[rows], control=self.control[rows], value=self.value[rows],
+            time=self.time[rows], weight=self.weight[rows], provenance=self.provenance[rows], scored=self.scored[rows],
+        )
+
+    def of_control(self, name: str) -> Votes:
+        """The votes of one control; empty when nobody used it."""
+        if name not in self.controls:
+            return self.select(np.zeros(len(self), dtype=np.bool_))
+        return self.select(self.control == self.controls.index(name))
+
+
+def _positions(names: Sequence[str]) -> dict[str, int]:
+    return {name: index for index, name in enumerate(names)}
