@@ -1,0 +1,56 @@
+# Every target does its own set-up. `make demo` and `make test` are the two commands a newcomer needs.
+PYTHON ?= python3
+PORT ?= 9090
+BIN := .venv/bin
+PIP_FLAGS := --disable-pip-version-check --quiet
+export PYTHONUNBUFFERED := 1
+
+.PHONY: help demo serve worker test check bench format clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
+
+demo: .venv/.runtime .venv-label-studio/.runtime ## start Label Studio and Polyvox with a sample project (Ctrl-C stops both)
+	@$(BIN)/python -m demo $(DEMO_ARGS)
+
+serve: .venv/.runtime ## start Polyvox alone: web and jobs on 127.0.0.1:$(PORT)
+	$(BIN)/python -m backend serve --host 127.0.0.1 --port $(PORT)
+
+worker: .venv/.runtime ## start one more job process
+	$(BIN)/python -m backend worker
+
+test: .venv/.dev .venv-label-studio/.runtime ## all tests, with a real Label Studio and a real browser
+	@scripts/system-packages.sh
+	$(BIN)/python -m pytest --durations=20 $(PYTEST_ARGS)
+
+check: .venv/.dev ## style, types, import contracts, docs that must be current
+	$(BIN)/ruff check .
+	$(BIN)/mypy model backend labelstudio demo
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/project
+
+bench: .venv/.dev ## benchmarks; results go to benchmarks/results/
+	$(BIN)/python -m benchmarks
+
+format: .venv/.dev ## sort imports and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+
+clean: ## remove environments and caches (never data/)
+	rm -rf .venv .venv-label-studio .mypy_cache .ruff_cache .pytest_cache .hypothesis local
+
+.venv/.runtime: requirements.txt requirements-nodeps.txt
+	@echo "Setting up .venv (a few minutes, once)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements.txt
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --no-deps --require-hashes -r requirements-nodeps.txt
+	@touch $@
+
+.venv/.dev: .venv/.runtime requirements-dev.txt
+	@$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements-dev.txt
+	@touch $@
+
+.venv-label-studio/.runtime: requirements-label-studio.txt
+	@echo "Setting up .venv-label-studio (Label Studio in an environment of its own; a few minutes, once)"
+	@test -x .venv-label-studio/bin/python || $(PYTHON) -m venv .venv-label-studio
+	@.venv-label-studio/bin/python -m pip install $(PIP_FLAGS) -r requirements-label-studio.txt
+	@touch $@
