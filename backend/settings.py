@@ -1,0 +1,321 @@
+"""Every environment variable that Polyvox reads, as data: name, type, default, unit, help, bounds.
+
+The fields of `Settings` are the one place where a setting is declared; `SETTINGS` is read off them, and the parser, the
+table in the README and the messages of `SettingsError` are made from `SETTINGS`. The environment is read once, by
+`Settings.from_env`; no other module looks at `os.environ`.
+
+Invariants: a `Settings` object is complete and valid (checked however it is made); folders are absolute; URLs have no
+trailing slash; no secret appears in `repr`, in `describe` or in an error message.
+"""
+
+# ruff: noqa: RUF009  (declaring the fields by a call is what makes the settings data)
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+from urllib.parse import urlsplit
+
+from backend.errors import SettingsError
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "POLYVOX_"
+YES = frozenset({"1", "true", "yes", "on", "y", "t"})
+NO = frozenset({"0", "false", "no", "off", "n", "f"})
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+# Names that other ML backends of the ecosystem use; people set them by habit.
+COMMON_MISTAKES = {
+    "LABEL_STUDIO_HOST": "LABEL_STUDIO_URL",
+    "LABEL_STUDIO_HOSTNAME": "LABEL_STUDIO_URL",
+    "LABEL_STUDIO_ACCESS_TOKEN": "LABEL_STUDIO_API_KEY",
+    "LABEL_STUDIO_API_TOKEN": "LABEL_STUDIO_API_KEY",
+    "REDIS_HOST": "REDIS_URL",
+}
+# Read by the part that runs inside Label Studio's own process; an environment may be shared by both.
+READ_BY_LABEL_STUDIO_PART = frozenset({"POLYVOX_SHOW_OTHERS"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One environment variable."""
+
+    name: str  # attribute of Settings
+    env: str
+    type: type
+    default: Any
+    unit: str
+    help: str
+    least: float | None
+    most: float | None
+    choices: tuple[str, ...]
+    pattern: str
+    words: str  # what it takes, where the type does not say it
+    secret: bool
+    per_project: bool  # a project may override it
+
+    @property
+    def takes(self) -> str:
+        """What values are accepted, in words."""
+        if self.words:
+            return self.words
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.type is bool:
+            return "yes or no"
+        if self.type not in (int, float):
+            return {"url": "an http:// or https:// address", "folder": "a folder"}.get(self.unit, "text")
+        words = "a whole number" if self.type is int else "a number"
+        if self.least is not None and self.most is not None:
+            words += f" from {self.least:g} to {self.most:g}"
+        elif self.least is not None:
+            words += f" of at least {self.least:g}"
+        return f"{words} ({self.unit})" if self.unit else words
+
+    def parse(self, raw: str) -> Any:
+        """Text from the environment to a value. Raises `SettingsError`."""
+        text = raw.strip()
+        try:
+            if self.type is bool:
+                return self._parse_bool(text)
+            return self.type(text)
+        except ValueError:
+            raise self.refusal() from None
+
+    def check(self, value: Any) -> Any:
+        """The value in its normal form. Raises `SettingsError` when it is of the wrong type or out of bounds."""
+        if self.type is Path and isinstance(value, str | Path):
+            return Path(value).expanduser().absolute()  # job processes may be started in another folder
+        if self.type is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if type(value) is not self.type:
+            raise self.refusal()
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            # written so that NaN, which compares false with everything, is refused as well
+            inside = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+            if not inside or value in (float("inf"), float("-inf")) or value != value:
+                raise self.refusal()
+        if self.choices and value not in self.choices:
+            raise self.refusal()
+        if self.pattern and value and not re.fullmatch(self.pattern, str(value)):
+            raise self.refusal()
+        if self.unit == "url":
+            return str(value).rstrip("/")
+        return value
+
+    def refusal(self) -> SettingsError:
+        # Values are not repeated: they may be secrets that ended up in the wrong variable.
+        return SettingsError(f"{self.env} takes {self.takes}; the value given cannot be used.")
+
+    def _parse_bool(self, text: str) -> bool:
+        if text.lower() in YES:
+            return True
+        if text.lower() in NO:
+            return False
+        raise ValueError(text)
+
+
+def setting(
+    default: Any, help: str, *, env: str = "", unit: str = "", least: float | None = None, most: float | None = None,
+    choices: tuple[str, ...] = (), pattern: str = "", words: str = "", secret: bool = False, per_project: bool = False,
+) -> Any:
+    """Declare a field of `Settings`; without `env` the variable is POLYVOX_<NAME>."""
+    about = {"help": help, "env": env, "unit": unit, "least": least, "most": most, "choices": choices,
+             "pattern": pattern, "words": words, "secret": secret, "per_project": per_project, "default": default}
+    return field(default=default, metadata=about)
+
+
+HTTP = r"https?://[^\s]+"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Settings:
+    """All settings of one process. Make it with `from_env`; tests may construct it directly."""
+
+    data_dir: Path = setting(
+        Path("data"), "Everything that Polyvox writes lives here: database, checkpoints, feature cache.", unit="folder")
+    database_url: str = setting(
+        "", "SQLAlchemy address of the database; empty means SQLite in the data folder.", env="DATABASE_URL",
+        words="an SQLAlchemy address")
+    model_dir: Path = setting(
+        Path(), "Folder of the checkpoints; empty means `models` in the data folder.", env="MODEL_DIR", unit="folder")
+    redis_url: str = setting(
+        "", "Redis that wakes job machines; empty means that job processes look into the database.", env="REDIS_URL",
+        pattern=r"(rediss?|unix)://[^\s]+", words="a redis://, rediss:// or unix:// address")
+
+    label_studio_url: str = setting(
+        "", "Address of Label Studio, as Polyvox reaches it.", env="LABEL_STUDIO_URL", unit="url", pattern=HTTP)
+    label_studio_api_key: str = setting(
+        "", "Access token of a Label Studio account that sees the projects (personal or legacy token).",
+        env="LABEL_STUDIO_API_KEY", secret=True)
+    url: str = setting(
+        "", "Address of Polyvox, as Label Studio reaches it; with it Polyvox registers its own webhook.",
+        unit="url", pattern=HTTP)
+    webhook_secret: str = setting(
+        "", "Secret that webhooks must carry in the header X-Polyvox-Secret.", secret=True)
+    basic_auth_user: str = setting("", "User name for basic auth on everything but /health.", env="BASIC_AUTH_USER")
+    basic_auth_pass: str = setting("", "Password for basic auth.", env="BASIC_AUTH_PASS", secret=True)
+    log_level: str = setting("INFO", "How much is logged.", env="LOG_LEVEL", choices=LOG_LEVELS)
+
+    encoder: str = setting(
+        "minilm", "Text encoder: `minilm` (ships along), a local folder, or a Hugging Face name (safetensors only).")
+    encoder_max_tokens: int = setting(
+        256, "Longer texts are read by their head and tail.", unit="tokens", least=16, most=8192)
+    device: str = setting(
+        "auto", "Where networks run.", pattern=r"auto|cpu|mps|cuda(:\d+)?", words="auto, cpu, mps, cuda or cuda:N")
+    train_threads: int = setting(1, "CPU threads of a training.", unit="threads", least=1, most=1024)
+    feature_cache_mb: int = setting(
+        2048, "Size cap of the cache of encoded content.", unit="MB", least=16, most=16_777_216)
+
+    min_votes: int = setting(20, "No training before a project has this many votes.", unit="votes", least=1,
+                             per_project=True)
+    train_after_votes: int = setting(10, "Train after this many new votes ...", unit="votes", least=1,
+                                     per_project=True)
+    train_after_quiet_s: float = setting(20.0, "... or after at least one new vote and this long without another.",
+                                         unit="seconds", least=0, per_project=True)
+    heldout_percent: float = setting(20.0, "Share of the tasks that is never trained on and judges each version.",
+                                     unit="percent", least=1, most=50)
+    echo_weight: float = setting(0.3, "Weight in training of votes that accept a pre-annotation unchanged.",
+                                 least=0, most=1)
+    control_arm_percent: float = setting(
+        10.0, "Share of the task-annotator pairs from which pre-annotations are withheld, so that scores are honest; "
+        "0 switches it off.", unit="percent", least=0, most=100, per_project=True)
+    shadow_mode: bool = setting(False, "Make and score predictions, but show none.", per_project=True)
+
+    annotators_per_task: int = setting(
+        8, "Own predictions in one answer of /predict, most active annotators first; 0 answers the consensus only.",
+        unit="annotators", least=0, most=1000, per_project=True)
+    own_next_tasks: int = setting(200, "Own predictions are delivered for this many next tasks of each annotator.",
+                                  unit="tasks", least=0, per_project=True)
+    own_active_days: float = setting(14.0, "Own predictions are delivered to annotators who labelled within this time.",
+                                     unit="days", least=0, per_project=True)
+    own_max_annotators: int = setting(20, "Own predictions are delivered to at most this many annotators a project.",
+                                      unit="annotators", least=0, per_project=True)
+    middleware: bool = setting(
+        True, "The `labelstudio` middleware is installed in Label Studio. Without it Label Studio cannot tell "
+        "annotators apart, and the control arm withholds whole tasks.", per_project=True)
+    deliver: bool = setting(True, "Deliver predictions to Label Studio in bulk.", per_project=True)
+    consensus_every_s: float = setting(300.0, "Shortest time between two deliveries of the consensus.",
+                                       unit="seconds", least=0, per_project=True)
+    predict_deadline_s: float = setting(2.0, "Answer /predict for one task within this time (an annotator waits).",
+                                        unit="seconds", least=0.05, most=90)
+    predict_batch_deadline_s: float = setting(90.0, "Answer /predict for several tasks within this time.",
+                                              unit="seconds", least=0.05, most=95)
+    max_body_mb: float = setting(64.0, "Larger request bodies are refused with 413.", unit="MB", least=0.001, most=4096)
+
+    reconcile_every_s: float = setting(300.0, "Look for changes in Label Studio that no webhook told of.",
+                                       unit="seconds", least=0.1)
+    sweep_every_s: float = setting(3600.0, "Compare all task ids with Label Studio, to see deletions.",
+                                   unit="seconds", least=0.1)
+    sync_delay_s: float = setting(0.5, "Wait this long after a webhook before refetching, to gather several.",
+                                  unit="seconds", least=0, most=3600)
+    job_lease_s: float = setting(60.0, "A job whose process shows no sign of life for this long is taken over.",
+                                 unit="seconds", least=0.1)
+    job_attempts: int = setting(3, "A job fails for good after this many attempts.", unit="attempts", least=1, most=100)
+    embedded_jobs: bool = setting(True, "`serve` starts a job process of its own.")
+
+    def __post_init__(self) -> None:
+        for each in SETTINGS:
+            object.__setattr__(self, each.name, each.check(getattr(self, each.name)))
+        # An empty path is the current folder, absolute by now; nobody wants checkpoints there.
+        if self.model_dir == Path().absolute():
+            object.__setattr__(self, "model_dir", self.data_dir / "models")
+        if not self.database_url:
+            object.__setattr__(self, "database_url", f"sqlite:///{self.data_dir / 'polyvox.sqlite3'}")
+        if bool(self.basic_auth_user) != bool(self.basic_auth_pass):
+            raise SettingsError("BASIC_AUTH_USER and BASIC_AUTH_PASS go together; only one of them is set.")
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Settings:
+        """Read the environment. An empty variable counts as not set. Logs a warning for each one that is ignored.
+
+        Raises `SettingsError` with a sentence that names the variable and what it takes.
+        """
+        given = {each.name: each.parse(env[each.env]) for each in SETTINGS if env.get(each.env, "").strip()}
+        settings = cls(**given)
+        for sentence in ignored(env, settings):
+            logger.warning(sentence)
+        return settings
+
+    def for_project(self, overrides: Mapping[str, Any]) -> Settings:
+        """These settings with a project's own on top. Raises `SettingsError` for those that are service-wide."""
+        for name in overrides:
+            if name not in BY_NAME or not BY_NAME[name].per_project:
+                raise SettingsError(f"{name} is not a setting that a project can override.")
+        return replace(self, **overrides)
+
+    def describe(self) -> dict[str, str]:
+        """Environment name -> value as text; secrets only as set or not set."""
+        return {each.env: _shown(each, getattr(self, each.name)) for each in SETTINGS}
+
+    def __repr__(self) -> str:
+        return "Settings(" + ", ".join(f"{name}={value}" for name, value in self.describe().items()) + ")"
+
+
+def _read_off(cls: type) -> tuple[Setting, ...]:
+    types = get_type_hints(cls)
+    found = []
+    for each in fields(cls):
+        about = dict(each.metadata)
+        about["env"] = about["env"] or PREFIX + each.name.upper()
+        found.append(Setting(name=each.name, type=types[each.name], **about))
+    return tuple(found)
+
+
+SETTINGS: tuple[Setting, ...] = _read_off(Settings)
+BY_NAME = {each.name: each for each in SETTINGS}
+
+
+def ignored(env: Mapping[str, str], settings: Settings) -> list[str]:
+    """One sentence for each variable that is set but has no effect, and for combinations that do nothing."""
+    known = {each.env for each in SETTINGS} | READ_BY_LABEL_STUDIO_PART
+    sentences = []
+    for name in sorted(env):
+        if name.startswith(PREFIX) and name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+            hint = f"; did you mean {near[0]}?" if near else "."
+            sentences.append(f"{name} is ignored, there is no such setting{hint}")
+    for name, right in COMMON_MISTAKES.items():
+        if env.get(name) and not env.get(right):
+            sentences.append(f"{name} is ignored; Polyvox reads {right}.")
+    if settings.label_studio_url and not settings.label_studio_api_key:
+        sentences.append("LABEL_STUDIO_API_KEY is not set: Polyvox can neither read annotations nor deliver.")
+    if settings.label_studio_api_key and not settings.label_studio_url:
+        sentences.append("LABEL_STUDIO_API_KEY is ignored while LABEL_STUDIO_URL is not set.")
+    if settings.url and not (settings.label_studio_url and settings.label_studio_api_key):
+        sentences.append("POLYVOX_URL is ignored: registering a webhook needs LABEL_STUDIO_URL and an API key.")
+    return sentences
+
+
+def settings_table() -> str:
+    """The Markdown table of the README."""
+    lines = ["| Variable | Takes | Default | What it does |", "| --- | --- | --- | --- |"]
+    for each in SETTINGS:
+        default = _default_text(each)
+        mark = " Projects can override it." if each.per_project else ""
+        lines.append(f"| `{each.env}` | {each.takes} | {default} | {each.help}{mark} |")
+    return "\n".join(lines) + "\n"
+
+
+def _default_text(each: Setting) -> str:
+    if each.type is bool:
+        return "yes" if each.default else "no"
+    if each.name == "data_dir":
+        return "`./data`"
+    if each.default in ("", Path()):
+        return "empty"
+    return f"`{each.default:g}`" if each.type in (int, float) else f"`{each.default}`"
+
+
+def _shown(each: Setting, value: Any) -> str:
+    if each.secret:
+        return "set" if value else "not set"
+    if isinstance(value, str) and "://" in value and "@" in value:
+        parts = urlsplit(value)
+        return value.replace(parts.netloc, "***@" + parts.netloc.rpartition("@")[2], 1)
+    return str(value)
