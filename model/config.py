@@ -1,0 +1,83 @@
+"""Every number that steers learning, as frozen keyword-only dataclasses; two presets: `polyvox` and `paper`.
+
+`paper` follows QuMAB (AAAI 2026, doi 10.1609/aaai.v40i33.40060): each annotator's mean loss, summed (tau 0), AdamW at
+1e-4 with decay 0.01, 20 % warm-up, cosine, clip 1.0, up to 200 epochs with patience 25, a classifier of its own for
+each annotator without shrinkage. `polyvox` is what serves small projects best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, Self
+
+from model.errors import ModelError
+
+HeadKind = Literal["full", "lowrank", "shared"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkConfig:
+    """Shape and training of the query network."""
+
+    width: int = 96  # d, of queries; a multiple of `heads`
+    heads: int = 4
+    blocks: int = 2
+    head: HeadKind = "lowrank"  # per-annotator part of the classifier
+    rank: int = 8  # of `lowrank`
+    shrinkage: float = 1.0  # precision of the Gaussian prior on per-annotator parts, in nats
+    pooled_path: bool = True  # the mean token is read as one more token and by the classifier directly
+    token_dropout: float = 0.1  # share of tokens hidden from the queries in training
+    dropout: float = 0.2
+    tau: float = 0.75  # an annotator with n votes weighs n^tau in the loss
+    generic_share: float = 0.15  # how often an annotator is replaced by the generic query in the loss
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.05
+    epochs: int = 40
+    warm_epochs: int = 15  # when training goes on from a published version
+    patience: int = 10
+    batch_units: int = 32
+    ema: float = 0.9  # decay a step of the averaged weights that are kept; 0 keeps the raw ones
+    clip: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderConfig:
+    """How a ladder is fitted, stacked, calibrated and judged."""
+
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    seed: int = 0
+    folds: int = 4  # networks, each early-stopped on its own fold of the training units and served together
+    single_above_votes: int = 40_000  # above this many votes one network is trained, on one split
+    echo_weight: float = 0.3  # weight of an accepted pre-annotation
+    prior_strength: float = 4.0  # pseudo-votes that pull an annotator's frequencies to everybody's
+    stack_strength: float = 20.0  # pseudo-votes that pull the rung weights to their prior
+    bias_strength: float = 20.0  # pseudo-votes that pull an annotator's calibration bias to none
+    min_heldout_votes: int = 40  # below this the gate looks at cross-validation on training votes
+    gate_level: float = 0.95  # of the gate's paired interval
+    gate_margin: float = 0.01  # nats a vote that count as no difference where the gate must ask for "better"
+    consensus_samples: int = 256
+    resident_mb: int = 1024  # tokens kept in memory while training; beyond it they are fetched batch by batch
+
+    @classmethod
+    def preset(cls, name: Literal["polyvox", "paper"]) -> LadderConfig:
+        """A named configuration. Raises ModelError for an unknown name."""
+        if name == "polyvox":
+            return cls()
+        if name == "paper":
+            network = NetworkConfig(
+                width=192, blocks=3, head="full", shrinkage=0.0, pooled_path=False, token_dropout=0.0, dropout=0.3, tau=0.0,
+                learning_rate=1e-4, weight_decay=0.01, epochs=200, warm_epochs=200, patience=25, batch_units=64, ema=0.0,
+            )
+            return cls(network=network, folds=1)
+        raise ModelError(f"no preset named {name!r}; there are polyvox and paper")
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Inverse of `to_json`; keys that this version does not know are left out."""
+        known = {item.name for item in fields(cls)}
+        network_known = {item.name for item in fields(NetworkConfig)}
+        network = NetworkConfig(**{k: v for k, v in data.get("network", {}).items() if k in network_known})
+        return cls(network=network, **{k: v for k, v in data.items() if k in known and k != "network"})

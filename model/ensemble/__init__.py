@@ -1,0 +1,1 @@
+"""Several learners stacked: see `ladder`."""

@@ -1,0 +1,28 @@
+"""The face of the ensemble: fit a ladder of rungs, judge it, predict with it.
+
+    fitted = fit(TrainingSet(...), LadderConfig.preset("polyvox"), previous=published)
+    verdict = judge(fitted, published, data, config)
+    fitted.ladder.predict(tokens, ["3", "7"])["politeness"].served  # (B, 2, C)
+
+Rungs: `prior` (an annotator's label frequencies), `pooled` (content, with a bias per annotator), `network` (QuMAB).
+They are stacked by log-loss on votes that they were not trained on; `served` is the calibrated mixture.
+"""
+
+from model.config import LadderConfig, NetworkConfig
+from model.ensemble.data import TrainingSet
+from model.ensemble.fitting import Fit, Progress, fit
+from model.ensemble.gate import Judgement, judge
+from model.ensemble.predictor import ControlPrediction, Ladder
+
+__all__ = [
+    "ControlPrediction",
+    "Fit",
+    "Judgement",
+    "Ladder",
+    "LadderConfig",
+    "NetworkConfig",
+    "Progress",
+    "TrainingSet",
+    "fit",
+    "judge",
+]

@@ -1,0 +1,42 @@
+"""Scores and probabilities of a space: the scale on which rungs are pooled and calibrated.
+
+A score is a log-probability (single choice; any constant may be added along the classes) or a log-odds (several
+choices). Shape legend: the last axis is the C classes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.spaces import Space, ValueKind
+
+Floats = NDArray[np.float64]
+_FLOOR = 1e-4  # no rung may be surer than this
+
+
+def to_scores(space: Space, p: NDArray[np.floating]) -> Floats:
+    """Probabilities (..., C) to scores; probabilities are kept off 0 and 1."""
+    p = np.clip(np.asarray(p, dtype=np.float64), _FLOOR, 1.0 - _FLOOR)
+    if space.kind is ValueKind.CLASS:
+        return np.log(p)
+    return np.log(p) - np.log1p(-p)
+
+
+def to_probabilities(space: Space, scores: NDArray[np.floating]) -> Floats:
+    """Scores (..., C) to probabilities."""
+    scores = np.asarray(scores, dtype=np.float64)
+    if space.kind is ValueKind.CLASS:
+        p = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
+        return np.asarray(p / p.sum(-1, keepdims=True))
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(scores, -60.0, 60.0))))
+
+
+def loss_and_slope(space: Space, scores: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
+    """Negative log-likelihood of each vote (N,) and its derivative by the scores (N, C)."""
+    if space.kind is ValueKind.CLASS:
+        top = scores.max(-1, keepdims=True)
+        log_norm = top[..., 0] + np.log(np.exp(scores - top).sum(-1))
+        return log_norm - (scores * y).sum(-1), to_probabilities(space, scores) - y
+    loss = np.logaddexp(0.0, scores) - scores * y
+    return loss.sum(-1), to_probabilities(space, scores) - y

@@ -1,0 +1,107 @@
+"""Metrics of probabilistic predictions on votes, per annotator and averaged, and paired intervals clustered by unit.
+
+Shape legend: N votes, C classes. `p` are predicted probabilities (N, C), `y` the encoded votes (N, C): one-hot for a
+single choice, multi-hot for several. The log-loss of a vote is its negative log-likelihood in nats; with several
+choices it is the sum over the classes, each a Bernoulli.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.spaces import Space, ValueKind
+
+Floats = NDArray[np.float64]
+_FLOOR = 1e-6  # a probability never counts as less
+
+
+def log_losses(space: Space, p: NDArray[np.floating], y: NDArray[np.floating]) -> Floats:
+    """Negative log-likelihood of each vote, (N,)."""
+    p = np.clip(np.asarray(p, dtype=np.float64), _FLOOR, 1.0)
+    if space.kind is ValueKind.CLASS:
+        return -(np.log(p) * y).sum(-1)
+    q = np.clip(1.0 - p, _FLOOR, 1.0)
+    return -(np.log(p) * y + np.log(q) * (1.0 - y)).sum(-1)
+
+
+def correct(space: Space, p: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Whether the decoded prediction equals the vote (with several choices: the whole set), (N,)."""
+    if space.kind is ValueKind.CLASS:
+        return np.asarray(p.argmax(-1) == y.argmax(-1)) if p.shape[-1] else np.ones(len(p), dtype=np.bool_)
+    return np.asarray(((p >= 0.5) == (y >= 0.5)).all(-1))
+
+
+def brier_scores(p: NDArray[np.floating], y: NDArray[np.floating]) -> Floats:
+    """Squared distance between prediction and vote, summed over classes, (N,)."""
+    return np.square(np.asarray(p, dtype=np.float64) - y).sum(-1)
+
+
+def calibration_error(space: Space, p: NDArray[np.floating], y: NDArray[np.floating], *, bins: int = 10) -> float:
+    """Expected calibration error over equally wide confidence bins; with several choices over all class decisions."""
+    if space.kind is ValueKind.CLASS:
+        confidence, hit = p.max(-1, initial=0.0), correct(space, p, y).astype(np.float64)
+    else:
+        confidence, hit = np.maximum(p, 1.0 - p).ravel(), ((p >= 0.5) == (y >= 0.5)).astype(np.float64).ravel()
+    if not len(confidence):
+        return 0.0
+    which = np.minimum((confidence * bins).astype(int), bins - 1)
+    gap = np.bincount(which, weights=hit - confidence, minlength=bins)
+    return float(np.abs(gap).sum() / len(confidence))
+
+
+def summarise(space: Space, p: NDArray[np.floating], y: NDArray[np.floating], annotator: NDArray[np.integer]) -> dict[str, Any]:
+    """Accuracy, log-loss, Brier score and calibration error over votes, and the mean over annotators of the first three.
+
+    JSON-able; with no votes only `votes: 0`.
+    """
+    if not len(y):
+        return {"votes": 0}
+    columns = {
+        "accuracy": correct(space, p, y).astype(np.float64),
+        "log_loss": log_losses(space, p, y),
+        "brier": brier_scores(p, y),
+    }
+    seen = np.flatnonzero(np.bincount(annotator))
+    count = np.bincount(annotator)[seen]
+    figures: dict[str, Any] = {"votes": len(y), "annotators": len(seen), "ece": calibration_error(space, p, y)}
+    for name, column in columns.items():
+        figures[name] = float(column.mean())
+        figures[f"{name}_annotator_mean"] = float((np.bincount(annotator, weights=column)[seen] / count).mean())
+    return figures
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean with its two-sided interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def paired_interval(
+    difference: Floats, unit: NDArray[np.integer], *, level: float = 0.95, draws: int = 1000, seed: int = 0
+) -> Interval:
+    """Interval of the mean difference by a bootstrap over units, since votes on one unit share their luck.
+
+    `difference` (N,) is loss of one prediction minus loss of the other on the same votes; `unit` (N,) says which votes
+    belong together. With no votes, everything is 0; with votes on a single unit the interval is unbounded.
+    """
+    if not len(difference):
+        return Interval(0.0, 0.0, 0.0)
+    mean = float(difference.mean())
+    _, cluster = np.unique(unit, return_inverse=True)
+    total, size = np.bincount(cluster, weights=difference), np.bincount(cluster).astype(np.float64)
+    if len(total) == 1:
+        return Interval(mean, -np.inf, np.inf)
+    rng = np.random.default_rng(seed)
+    means = np.empty(draws)
+    for draw in range(draws):
+        picked = rng.integers(0, len(total), len(total))
+        means[draw] = total[picked].sum() / size[picked].sum()
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(mean, float(low), float(high))
