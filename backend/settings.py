@@ -83,7 +83,7 @@ class Setting:
         try:
             if self.type is bool:
                 return self._parse_bool(text)
-            return self.type(text)
+            return text.upper() if self.choices == LOG_LEVELS else self.type(text)
         except ValueError:
             raise self.refusal() from None
 
@@ -158,7 +158,8 @@ class Settings:
         unit="url", pattern=HTTP)
     webhook_secret: str = setting(
         "", "Secret that webhooks must carry in the header X-Polyvox-Secret.", secret=True)
-    basic_auth_user: str = setting("", "User name for basic auth on everything but /health.", env="BASIC_AUTH_USER")
+    basic_auth_user: str = setting("", "User name for basic auth on everything but /health.", env="BASIC_AUTH_USER",
+                                   pattern=r"[^:]+", words="text without a colon")
     basic_auth_pass: str = setting("", "Password for basic auth.", env="BASIC_AUTH_PASS", secret=True)
     log_level: str = setting("INFO", "How much is logged.", env="LOG_LEVEL", choices=LOG_LEVELS)
 
@@ -170,14 +171,13 @@ class Settings:
         "auto", "Where networks run.", pattern=r"auto|cpu|mps|cuda(:\d+)?", words="auto, cpu, mps, cuda or cuda:N")
     train_threads: int = setting(1, "CPU threads of a training.", unit="threads", least=1, most=1024)
     feature_cache_mb: int = setting(
-        2048, "Size cap of the cache of encoded content.", unit="MB", least=16, most=16_777_216)
+        2048, "Size cap of the cache of encoded content.", unit="MB", least=16)
 
     min_votes: int = setting(20, "No training before a project has this many votes.", unit="votes", least=1,
                              per_project=True)
-    train_after_votes: int = setting(10, "Train after this many new votes ...", unit="votes", least=1,
-                                     per_project=True)
-    train_after_quiet_s: float = setting(20.0, "... or after at least one new vote and this long without another.",
-                                         unit="seconds", least=0, per_project=True)
+    train_after_votes: int = setting(10, "Train after this many new votes.", unit="votes", least=1, per_project=True)
+    train_after_quiet_s: float = setting(
+        20.0, "Train after fewer new votes, when this long none has come.", unit="seconds", least=0, per_project=True)
     heldout_percent: float = setting(20.0, "Share of the tasks that is never trained on and judges each version.",
                                      unit="percent", least=1, most=50)
     echo_weight: float = setting(0.3, "Weight in training of votes that accept a pre-annotation unchanged.",
