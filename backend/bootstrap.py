@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from backend.ports import Clock, LabelStudio, Store
+from backend.queues import EmbeddedQueue, JobQueue
 from backend.settings import Settings
 
 if TYPE_CHECKING:
@@ -74,14 +75,14 @@ def build_services(
     from backend.services.training import Training
     from backend.services.triggers import Triggers
 
-    store = store or open_store(settings)
+    store = store or open_store(settings, clock=clock)
     label_studio = label_studio or open_label_studio(settings)
     features = Features(
         encoder_factory=(lambda: encoder) if encoder is not None else (lambda: load_encoder(settings)),
         folder=settings.data_dir / "features",
         max_mb=settings.feature_cache_mb,
     )
-    registry = Registry(store=store, folder=settings.model_dir, device=device_of(settings))
+    registry = Registry(store=store, folder=settings.model_dir, device=device_of(settings), clock=clock)
     prediction = Prediction(store=store, features=features, registry=registry, settings=settings, clock=clock)
     return Services(
         settings=settings,
@@ -102,11 +103,16 @@ def build_services(
     )
 
 
-def open_store(settings: Settings) -> Store:
+def open_store(settings: Settings, *, clock: Clock = utc_now) -> Store:
     """The database of the settings (SQLite in the data folder by default), migrated to the newest schema."""
     from backend.store import open_store as open_database
 
-    return open_database(settings)
+    return open_database(settings.database_url, clock=clock, job_attempts=settings.job_attempts)
+
+
+def build_queue(services: Services) -> JobQueue:
+    """Where a job process takes its jobs from."""
+    return EmbeddedQueue(services.store.jobs, lease_s=services.settings.job_lease_s)
 
 
 def open_label_studio(settings: Settings) -> LabelStudio:

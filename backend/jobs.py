@@ -1,0 +1,196 @@
+"""Running one claimed job: kind -> service, progress -> heartbeat, outcome -> job row, follow-ups.
+
+Invariants: a job that lost its lease, or whose process is told to stop, ends at its next progress call and writes
+nothing more; every other end is recorded on the row. Expected failures are recorded as their sentence, anything else as a
+reference to the log: the message of a foreign exception may quote labels or tasks, so it is not shown to anybody.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from backend.bootstrap import Services
+from backend.errors import JobFailed, LabelStudioError, PolyvoxError
+from backend.labeling import parse_config
+from backend.ports import Progress
+from backend.records import Job, JobKind, Verdict
+from backend.services.triggers import growing
+
+logger = logging.getLogger(__name__)
+
+Figures = Mapping[str, Any]
+RETRY_S = (5.0, 120.0)  # first and longest wait before the same job is tried again
+ENCODE_BUDGET_S = 60.0  # an encoding job hands over after this long, so that trainings get their turn
+
+
+class JobStopped(Exception):
+    """Raised out of a progress call: the job must end here. Not a `PolyvoxError`, so that no service handles it."""
+
+
+class Heartbeat:
+    """Holds the lease of one job from a thread of its own, so that long torch steps do not lose it.
+
+    `progress` is handed to the services: it only notes what to write, the thread writes about once a second, and the
+    next call after the lease was lost (or `stop` was set) raises `JobStopped`.
+    """
+
+    def __init__(self, services: Services, job: Job, owner: str, stop: threading.Event) -> None:
+        self._services = services
+        self._job = job
+        self._owner = owner
+        self._stop = stop
+        self._told: tuple[float, str] = (0.0, "")
+        self._ended = threading.Event()
+        self.lost = False
+        self._thread = threading.Thread(target=self._beat, name=f"lease-{job.kind}", daemon=True)
+
+    def __enter__(self) -> Heartbeat:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def progress(self, fraction: float, note: str) -> None:
+        """Note how far the job is (0..1). Raises `JobStopped`."""
+        if self.lost or self._stop.is_set():
+            raise JobStopped
+        self._told = (min(max(fraction, 0.0), 1.0), note)
+
+    def _beat(self) -> None:
+        lease_s = self._services.settings.job_lease_s
+        written: tuple[float, str] | None = None
+        beaten_at = time.monotonic()
+        while not self._ended.wait(min(1.0, lease_s / 4)):
+            told = self._told
+            if told == written and time.monotonic() - beaten_at < lease_s / 4:
+                continue
+            try:
+                self.lost = not self._services.store.jobs.heartbeat(
+                    self._job.id, self._owner, progress=told[0], note=told[1], lease_s=lease_s
+                )
+                written, beaten_at = told, time.monotonic()
+            except SQLAlchemyError as error:  # the database may come back before the lease is over
+                logger.warning("no heartbeat of %s: the database failed (%s)", self._job.kind, type(error).__name__)
+                self.lost = time.monotonic() - beaten_at > lease_s
+            if self.lost:
+                return
+
+
+def run_job(services: Services, job: Job, *, owner: str, stop: threading.Event | None = None) -> None:
+    """Do a job that `owner` has claimed, and record its end. Raises only what the database raises.
+
+    When `stop` is set meanwhile, the job goes back to the queue and is started anew by whoever claims it next.
+    """
+    stop = stop or threading.Event()
+    logger.info("%s of project %s begins (attempt %d)", job.kind, job.project, job.attempts)
+    try:
+        with Heartbeat(services, job, owner, stop) as heartbeat:
+            heartbeat.progress(0.0, "")
+            figures = RUNNERS[job.kind](services, job, heartbeat.progress)
+    except JobStopped:
+        if not stop.is_set():
+            logger.warning("%s of project %s was taken over by another process", job.kind, job.project)
+            return
+        services.store.jobs.fail(job.id, owner, error="The job process was stopped.", retry_at=services.clock())
+    except JobFailed as error:
+        _fail(services, job, owner, str(error), retry_in_s=error.retry_in_s)
+    except LabelStudioError as error:
+        retry_in_s = growing(RETRY_S[0], job.attempts, RETRY_S[1]) if error.retry else None
+        _fail(services, job, owner, str(error), retry_in_s=retry_in_s)
+    except PolyvoxError as error:
+        _fail(services, job, owner, str(error), retry_in_s=None)
+    except Exception:
+        reference = uuid.uuid4().hex[:8]
+        logger.exception("%s of project %s failed unexpectedly, reference %s", job.kind, job.project, reference)
+        _fail(services, job, owner, f"Unexpected error, reference {reference}; the log has the details.",
+              retry_in_s=growing(RETRY_S[0], job.attempts, RETRY_S[1]))
+    else:
+        if heartbeat.lost:
+            logger.warning("%s of project %s was taken over by another process", job.kind, job.project)
+            return
+        services.store.jobs.finish(job.id, owner, figures=figures)
+        logger.info("%s of project %s is done", job.kind, job.project)
+        _follow_up(services, job, figures)
+
+
+def _fail(services: Services, job: Job, owner: str, error: str, *, retry_in_s: float | None) -> None:
+    again = retry_in_s is not None and job.attempts < services.settings.job_attempts
+    retry_at = services.clock() + timedelta(seconds=retry_in_s or 0.0) if again else None
+    logger.warning("%s of project %s failed%s: %s", job.kind, job.project, ", to be tried again" if again else "", error)
+    services.store.jobs.fail(job.id, owner, error=error, retry_at=retry_at)
+    if not again:
+        _after_reading(services, job)
+
+
+def _follow_up(services: Services, job: Job, figures: Figures) -> None:
+    """Queue what a finished job calls for."""
+    project = services.store.projects.get(job.project)
+    if job.kind is JobKind.TRAIN and figures.get("verdict") == Verdict.PUBLISHED:
+        if project is not None and services.triggers.delivers(project):
+            services.triggers.deliver_now(job.project)
+    elif job.kind is JobKind.RECONCILE and figures.get("tasks", 0):
+        services.store.jobs.enqueue(JobKind.ENCODE, job.project)
+    elif job.kind is JobKind.ENCODE and figures.get("next_after_id"):
+        services.store.jobs.enqueue(JobKind.ENCODE, job.project, payload={
+            "after_id": figures["next_after_id"], "done": figures["done"],
+        })
+    _after_reading(services, job)
+
+
+def _after_reading(services: Services, job: Job) -> None:
+    """START_TRAINING reads Label Studio first; the training comes whether or not that worked."""
+    if job.kind is JobKind.RECONCILE and job.payload.get("then_train"):
+        services.triggers.train_now(job.project)
+
+
+def _sync(services: Services, job: Job, progress: Progress) -> Figures:
+    return services.ingest.sync(job.project, progress)
+
+
+def _reconcile(services: Services, job: Job, progress: Progress) -> Figures:
+    return services.reconciler.run(job.project, progress)
+
+
+def _train(services: Services, job: Job, progress: Progress) -> Figures:
+    return services.training.run(job.project, progress)
+
+
+def _deliver(services: Services, job: Job, progress: Progress) -> Figures:
+    return services.delivery.run(job.project, progress, force=bool(job.payload.get("force")))
+
+
+def _encode(services: Services, job: Job, progress: Progress) -> Figures:
+    """Fill the feature cache ahead of need, in slices of about a minute; figures say where the next slice begins."""
+    project = services.store.projects.get(job.project)
+    if project is None or not project.label_config:
+        return {"texts": 0}
+    config = parse_config(project.label_config)
+    total, texts, after_id = services.store.tasks.count(job.project), 0, int(job.payload.get("after_id", 0))
+    done, until = int(job.payload.get("done", 0)), time.monotonic() + ENCODE_BUDGET_S
+    for batch in services.store.tasks.iterate(job.project, after_id=after_id, batch=64):
+        if time.monotonic() > until:
+            return {"texts": texts, "next_after_id": after_id, "done": done}
+        contents = [content for content in (config.content(task.data) for task in batch) if content]
+        services.features.texts(contents)
+        texts, done, after_id = texts + len(contents), done + len(batch), batch[-1].id
+        progress(done / max(total, 1), f"encoded {done} of {total} tasks")
+    return {"texts": texts}
+
+
+RUNNERS: Mapping[JobKind, Callable[[Services, Job, Progress], Figures]] = {
+    JobKind.SYNC: _sync,
+    JobKind.RECONCILE: _reconcile,
+    JobKind.ENCODE: _encode,
+    JobKind.TRAIN: _train,
+    JobKind.DELIVER: _deliver,
+}

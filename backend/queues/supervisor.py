@@ -1,0 +1,147 @@
+"""Keeps one embedded job process alive for a data folder.
+
+Every web process has a supervisor; a file lock in the data folder decides whose child runs. The child inherits the lock,
+so that it stays taken until the child is really gone, even when its web process was killed meanwhile; then the next
+supervisor takes over. The child ends by itself when its standard input closes, which happens however the parent dies.
+
+Invariant: never two embedded job processes for one data folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from backend.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+ROOT = Path(__file__).resolve().parents[2]  # where `python -m backend` finds the package
+LOCK_NAME = "jobs.lock"
+LOOK_S = 0.2  # how soon a dead child or a free lock is noticed
+SETTLED_S = 60.0  # a child that ran this long had a good start
+
+
+class Supervisor:
+    """Starts the embedded job process, starts it again when it dies, and stops it with the web process."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        command: Sequence[str] | None = None,
+        first_wait_s: float = 1.0,
+        longest_wait_s: float = 60.0,
+        grace_s: float = 15.0,
+    ) -> None:
+        self._settings = settings
+        self._command = list(command or (sys.executable, "-m", "backend", "worker", "--embedded"))
+        self._first_wait_s = first_wait_s
+        self._longest_wait_s = longest_wait_s
+        self._grace_s = grace_s
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the running child of this supervisor; None while another one's runs, or none does."""
+        child = self._child
+        return child.pid if child is not None and child.poll() is None else None
+
+    def start(self) -> None:
+        """Begin in the background; returns at once."""
+        if self._thread is not None:
+            raise ValueError("the supervisor was started already")
+        self._settings.data_dir.mkdir(parents=True, exist_ok=True)
+        self._thread = threading.Thread(target=self._run, name="job-supervisor", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the child (gently, then by force) and wait for it; does nothing when already stopped."""
+        self._stopping.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            lock = take_lock(self._settings.data_dir / LOCK_NAME)
+            if lock is None:
+                self._stopping.wait(LOOK_S)
+                continue
+            try:
+                self._keep_alive(lock)
+            finally:
+                os.close(lock)
+
+    def _keep_alive(self, lock: int) -> None:
+        """Run children until told to stop; a child that dies soon is started again later and later."""
+        wait_s = self._first_wait_s
+        while not self._stopping.is_set():
+            begun = time.monotonic()
+            child = self._child = self._spawn(lock)
+            logger.info("embedded job process %d started", child.pid)
+            while child.poll() is None and not self._stopping.wait(LOOK_S):
+                pass
+            if child.poll() is None:
+                self._end(child)
+                return
+            _close_input(child)
+            if time.monotonic() - begun >= SETTLED_S:
+                wait_s = self._first_wait_s
+            logger.error("embedded job process %d ended with status %s; next try in %.0f s",
+                         child.pid, child.returncode, wait_s)
+            self._stopping.wait(wait_s)
+            wait_s = min(2 * wait_s, self._longest_wait_s)
+
+    def _spawn(self, lock: int) -> subprocess.Popen[bytes]:
+        # Its own session: Ctrl-C in a terminal reaches the web process only, which then ends the child in order.
+        return subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, pass_fds=(lock,), env=self._environment(), start_new_session=True
+        )
+
+    def _environment(self) -> Mapping[str, str]:
+        """The parent's environment, with paths made absolute, so that the child finds the same folders and package."""
+        path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(part for part in path if part),
+            "POLYVOX_DATA_DIR": str(self._settings.data_dir),
+            "MODEL_DIR": str(self._settings.model_dir),
+            "DATABASE_URL": self._settings.database_url,
+        }
+
+    def _end(self, child: subprocess.Popen[bytes]) -> None:
+        _close_input(child)
+        child.terminate()
+        try:
+            child.wait(self._grace_s)
+        except subprocess.TimeoutExpired:
+            logger.warning("embedded job process %d did not end in %.0f s and is killed", child.pid, self._grace_s)
+            child.kill()
+            child.wait()
+
+
+def take_lock(path: Path) -> int | None:
+    """File descriptor that holds the exclusive lock on `path`, or None while somebody else holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _close_input(child: subprocess.Popen[bytes]) -> None:
+    if child.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.close()

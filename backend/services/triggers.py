@@ -1,0 +1,280 @@
+"""When to do what: a project's situation -> the jobs that should be queued now.
+
+`decide` is a pure function of a `Situation`, so that every rule can be tested as a row of a table. `Triggers` gathers
+situations (counts only, no votes and no tasks are read) and queues what `decide` wants; calling it twice does no harm,
+since a wish for a job that is queued or running is dropped.
+
+Rules, each per project:
+- sync: tasks are dirty; it starts `sync_delay_s` later, to gather several webhooks;
+- reconcile: once after each start of the job process, then every `reconcile_every_s`;
+- train: `train_after_votes` changed votes since the last version tried, or at least one and `train_after_quiet_s` of
+  quiet; never below `min_votes` or two classes, never while the very first reading still runs; after each rejected
+  version in a row the wait doubles, and the first of them is followed by one full retrain even without new votes;
+- deliver: the published version is not the delivered one (at most every `consensus_every_s`; a publishing job asks for
+  its own delivery at once), a delivery was interrupted, or votes changed and went quiet (own predictions move on);
+- a kind whose last jobs failed waits, twice as long after each failure.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import Any
+
+from backend.errors import SettingsError
+from backend.ports import Clock, Store
+from backend.records import (
+    Delivery,
+    DeliveryStep,
+    Job,
+    JobKind,
+    JobState,
+    Project,
+    SyncState,
+    Verdict,
+    Version,
+    VoteCounts,
+)
+from backend.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+# Wait after the first failure of a kind and the longest wait, in seconds. Reading is cheap and people wait for it.
+COOL_DOWN_S: Mapping[JobKind, tuple[float, float]] = {
+    JobKind.SYNC: (5.0, 60.0),
+    JobKind.RECONCILE: (15.0, 300.0),
+    JobKind.ENCODE: (60.0, 3600.0),
+    JobKind.TRAIN: (60.0, 3600.0),
+    JobKind.DELIVER: (30.0, 600.0),
+}
+REJECTED_LONGEST_S = 3600.0
+STICKY = ("force", "full", "then_train")  # flags of a payload that outlive a merge
+JOBS_LOOKED_AT = 60
+VERSIONS_LOOKED_AT = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lately:
+    """What became of the recent jobs of one kind."""
+
+    pending: bool = False  # one is queued or running
+    failures: int = 0  # in a row, up to now
+    ended_at: datetime | None = None  # of the newest that ended
+    changes: int = 0  # VoteCounts.changes when the newest that ended was queued
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """All that a decision about one project depends on."""
+
+    now: datetime
+    started_at: datetime  # of this job process
+    settings: Settings  # the project's
+    connected: bool  # Label Studio's address and key are set
+    votes: VoteCounts
+    dirty: int = 0
+    sync: SyncState = field(default_factory=SyncState)
+    tried: Sequence[Version] = ()  # newest first
+    published: Version | None = None
+    delivery: Delivery | None = None
+    lately: Mapping[JobKind, Lately] = field(default_factory=dict)
+
+    def of(self, kind: JobKind) -> Lately:
+        return self.lately.get(kind, Lately())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """A job that should be queued."""
+
+    kind: JobKind
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    not_before: datetime | None = None  # None: at once
+
+
+def decide(situation: Situation) -> list[Wish]:
+    """The jobs to queue now, in the order in which they should run."""
+    rules = (_sync, _reconcile, _train, _deliver)
+    wishes = (rule(situation) for rule in rules)
+    return [wish for wish in wishes if wish is not None and not _held_back(situation, wish.kind)]
+
+
+def _held_back(situation: Situation, kind: JobKind) -> bool:
+    lately = situation.of(kind)
+    if lately.pending:
+        return True
+    if not lately.failures or lately.ended_at is None:
+        return False
+    first_s, longest_s = COOL_DOWN_S[kind]
+    return _since_s(situation, lately.ended_at) < growing(first_s, lately.failures, longest_s)
+
+
+def _sync(situation: Situation) -> Wish | None:
+    if not situation.connected or situation.dirty == 0:
+        return None
+    return Wish(kind=JobKind.SYNC, not_before=situation.now + timedelta(seconds=situation.settings.sync_delay_s))
+
+
+def _reconcile(situation: Situation) -> Wish | None:
+    if not situation.connected:
+        return None
+    last = situation.sync.last_success
+    fresh = last is not None and last >= situation.started_at
+    if fresh and last is not None and _since_s(situation, last) < situation.settings.reconcile_every_s:
+        return None
+    return Wish(kind=JobKind.RECONCILE)
+
+
+def _train(situation: Situation) -> Wish | None:
+    votes, settings = situation.votes, situation.settings
+    if votes.total < settings.min_votes or votes.classes < 2:
+        return None
+    first_reading = situation.connected and situation.sync.last_success is None
+    if first_reading and situation.of(JobKind.RECONCILE).pending:
+        return None
+    rejected = rejected_in_a_row(situation.tried)
+    wish = Wish(kind=JobKind.TRAIN, payload={"changes": votes.changes, "full": rejected > 0})
+    if rejected:
+        wait_s = growing(2 * max(settings.train_after_quiet_s, 1.0), rejected, REJECTED_LONGEST_S)
+        if _since_s(situation, situation.tried[0].created_at) < wait_s:
+            return None
+        if rejected == 1 and situation.published is not None and not situation.of(JobKind.TRAIN).failures:
+            return wish  # the increment was not good enough; a version from scratch may be
+    tried_changes = max((version.changes for version in situation.tried), default=0)
+    if situation.of(JobKind.TRAIN).failures:
+        tried_changes = max(tried_changes, situation.of(JobKind.TRAIN).changes)
+    return wish if _enough_new(situation, tried_changes) else None
+
+
+def _deliver(situation: Situation) -> Wish | None:
+    published, delivery, settings = situation.published, situation.delivery, situation.settings
+    if published is None or not situation.connected or not settings.deliver or settings.shadow_mode:
+        return None
+    wish = Wish(kind=JobKind.DELIVER, payload={"changes": situation.votes.changes})
+    if delivery is None or delivery.step is not DeliveryStep.DONE:
+        return wish
+    if delivery.version != consensus_version(published):
+        return wish if _since_s(situation, delivery.started_at) >= settings.consensus_every_s else None
+    return wish if _enough_new(situation, situation.of(JobKind.DELIVER).changes) else None
+
+
+def _enough_new(situation: Situation, changes: int) -> bool:
+    """Votes changed since `changes` was counted: many, or some and then it went quiet."""
+    new, settings = situation.votes.changes - changes, situation.settings
+    if new >= settings.train_after_votes:
+        return True
+    last = situation.votes.last_change
+    return new >= 1 and (last is None or _since_s(situation, last) >= settings.train_after_quiet_s)
+
+
+def _since_s(situation: Situation, moment: datetime) -> float:
+    return (situation.now - moment).total_seconds()
+
+
+def growing(first_s: float, times: int, longest_s: float) -> float:
+    """Back-off in seconds: `first_s` after the first time, twice as long after each further one, up to `longest_s`."""
+    return float(min(first_s * 2.0 ** min(times - 1, 30), longest_s))
+
+
+def rejected_in_a_row(tried: Sequence[Version]) -> int:
+    """How many of the newest versions were rejected since the last that was published."""
+    return sum(1 for _ in takewhile(lambda version: version.verdict is Verdict.REJECTED, tried))
+
+
+def consensus_version(version: Version) -> str:
+    """The name under which Label Studio knows the consensus of a version."""
+    return f"consensus@{version.name}"
+
+
+def lately(jobs: Sequence[Job], kind: JobKind) -> Lately:
+    """Sum up the recent jobs (newest first) of one kind."""
+    mine = [job for job in jobs if job.kind is kind]
+    ended = [job for job in mine if job.state in (JobState.DONE, JobState.FAILED)]
+    failed = list(takewhile(lambda job: job.state is JobState.FAILED, ended))
+    return Lately(
+        pending=any(job.state in (JobState.QUEUED, JobState.RUNNING) for job in mine),
+        failures=len(failed),
+        ended_at=ended[0].finished_at if ended else None,
+        changes=int(ended[0].payload.get("changes", 0)) if ended else 0,
+    )
+
+
+class Triggers:
+    """Queues jobs by the rules above. One per process; only job processes call `tick`."""
+
+    def __init__(self, *, store: Store, settings: Settings, clock: Clock) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._started_at = clock()
+        self.connected = bool(settings.label_studio_url and settings.label_studio_api_key)
+
+    def tick(self) -> list[Job]:
+        """Queue what is due in every project; returns the jobs queued."""
+        return [job for project in self._store.projects.all() for job in self.tick_project(project)]
+
+    def tick_project(self, project: Project) -> list[Job]:
+        """Queue what is due in one project; returns the jobs queued."""
+        return [self._enqueue(project.key, wish) for wish in decide(self.situation(project))]
+
+    def situation(self, project: Project) -> Situation:
+        """Read the counts of one project."""
+        store, key = self._store, project.key
+        jobs = store.jobs.recent(key, limit=JOBS_LOOKED_AT)
+        return Situation(
+            now=self._clock(),
+            started_at=self._started_at,
+            settings=self.settings_of(project),
+            connected=self.connected,
+            votes=store.votes.counts(key),
+            dirty=store.tasks.dirty_count(key),
+            sync=store.projects.sync_state(key),
+            tried=store.versions.recent(key, limit=VERSIONS_LOOKED_AT),
+            published=store.versions.published(key),
+            delivery=store.deliveries.latest(key),
+            lately={kind: lately(jobs, kind) for kind in JobKind},
+        )
+
+    def start_training(self, project: str) -> Job:
+        """Somebody asked for a training: read Label Studio first where that is possible, then train whatever is new.
+
+        Returns the job that was queued first. The wish survives a failing reconcile (see `backend.jobs`).
+        """
+        if self.connected:
+            return self._enqueue(project, Wish(kind=JobKind.RECONCILE, payload={"then_train": True}))
+        return self.train_now(project)
+
+    def train_now(self, project: str) -> Job:
+        """Queue a full training at once, whatever the back-off; too few votes make it fail with a sentence."""
+        changes = self._store.votes.counts(project).changes
+        return self._enqueue(project, Wish(kind=JobKind.TRAIN, payload={"changes": changes, "full": True}))
+
+    def deliver_now(self, project: str, *, force: bool = False) -> Job:
+        """Queue a delivery at once; with `force` the consensus goes along whatever the rate limit."""
+        payload = {"changes": self._store.votes.counts(project).changes, "force": force}
+        return self._enqueue(project, Wish(kind=JobKind.DELIVER, payload=payload))
+
+    def settings_of(self, project: Project) -> Settings:
+        """The service's settings with the project's own on top; unusable ones of a project are left out, with a word."""
+        try:
+            return self._settings.for_project(project.settings)
+        except SettingsError as error:
+            logger.warning("the settings of project %s are ignored: %s", project.key, error)
+            return self._settings
+
+    def delivers(self, project: Project) -> bool:
+        """Whether predictions of this project may be written into Label Studio."""
+        settings = self.settings_of(project)
+        return self.connected and settings.deliver and not settings.shadow_mode
+
+    def _enqueue(self, project: str, wish: Wish) -> Job:
+        logger.info("queue %s for project %s", wish.kind, project)
+        waiting = self._store.jobs.pending(project, wish.kind)
+        payload = dict(wish.payload)
+        if waiting is not None and waiting.state is JobState.QUEUED:
+            # Both become one job, so what somebody asked for explicitly must not get lost.
+            payload |= {flag: True for flag in STICKY if waiting.payload.get(flag)}
+        return self._store.jobs.enqueue(wish.kind, project, payload=payload, not_before=wish.not_before)
