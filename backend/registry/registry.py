@@ -1,0 +1,186 @@
+"""The registry: which version of a project answers, and the files behind it.
+
+Invariants: the pointer is read from the store at each call, so that a version published by any process is seen at the
+next request; a checkpoint never changes once it has its path, so ladders are cached by path; a version is recorded only
+after its files are whole on disk (`Ladder.save` writes aside, flushes and renames). Where a checkpoint is missing or
+damaged the newest older published version answers, and `problem` says so until the damage is gone.
+
+Only published versions have files: a rejected one is a verdict with its figures, and would only take space.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import shutil
+import threading
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backend.ports import Clock, Store
+from backend.records import Verdict, Version
+from model.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from model.ensemble.ladder import Judgement, Ladder
+
+log = logging.getLogger(__name__)
+
+DAMAGE_REMEMBERED_S = 60.0  # how long a checkpoint that could not be loaded is not tried again
+ORPHAN_AFTER_S = 3600.0  # files that no version names are left by a crash when they are older than this
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A version that can answer."""
+
+    version: Version
+    ladder: Ladder
+    problem: str = ""  # a sentence when a newer published version could not be loaded
+
+
+class Registry:
+    """Safe for threads; any number of processes may use one folder."""
+
+    def __init__(
+        self, *, store: Store, folder: Path, device: str = "cpu", keep: int = 3, in_memory: int = 4,
+        clock: Clock = _utc_now, seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`keep` published versions of a project stay on disk, `in_memory` ladders of all projects in memory."""
+        self._store = store
+        self._folder = Path(folder)
+        self._device = device
+        self._keep = max(keep, 2)  # the previous one stands in for a damaged one
+        self._in_memory = in_memory
+        self._clock = clock
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._ladders: OrderedDict[str, Ladder] = OrderedDict()
+        self._damaged: dict[str, float] = {}  # path -> when it was found out
+
+    def published(self, project: str) -> Loaded | None:
+        """The version that answers, with its ladder; None when there is none that can be loaded."""
+        for version in self._candidates(project):
+            ladder = self._ladder(version)
+            if ladder is not None:
+                return Loaded(version=version, ladder=ladder, problem=self.problem(project))
+        return None
+
+    def current(self, project: str) -> Version | None:
+        """Like `published`, without loading anything: for /setup, which must answer at once."""
+        return next((version for version in self._candidates(project) if not self._known_damaged(version)), None)
+
+    def problem(self, project: str) -> str:
+        """A sentence when the published version is known here to be unusable, else ""."""
+        version = self._store.versions.published(project)
+        if version is None or not self._known_damaged(version):
+            return ""
+        return f"The checkpoint of version {version.name} is missing or damaged; an earlier version answers, if any."
+
+    def save(
+        self, project: str, ladder: Ladder, judgement: Judgement, figures: Mapping[str, Any], changes: int,
+    ) -> Version:
+        """Write the checkpoint when the judgement publishes it, record the version, prune old files.
+
+        Raises CheckpointError when the files cannot be written; then nothing is recorded.
+        """
+        number = self._store.versions.next_number(project)
+        path = ""
+        if judgement.publish:
+            path = f"{_folder_name(project)}/r{number}-{uuid.uuid4().hex[:8]}"  # two trainings at once never meet
+            self._write(ladder, path)
+        version = Version(
+            project=project, name=f"r{number}", number=number, path=path,
+            verdict=Verdict.PUBLISHED if judgement.publish else Verdict.REJECTED, reason=judgement.reason,
+            figures=dict(figures), changes=changes, created_at=self._clock(),
+        )
+        self._store.versions.add(version)
+        self._prune(project)
+        return version
+
+    def _write(self, ladder: Ladder, path: str) -> None:
+        target = self._folder / path
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            ladder.save(target)
+            _flush_folder(target.parent.parent)  # the project's folder itself may be new
+        except OSError as error:
+            raise CheckpointError(f"the checkpoint {target.name} cannot be written: {error.strerror}") from error
+
+    def _candidates(self, project: str) -> Iterator[Version]:
+        """The published version, then the earlier published ones, newest first."""
+        pointed = self._store.versions.published(project)
+        if pointed is None:
+            return
+        yield pointed
+        for version in self._store.versions.recent(project, limit=100):
+            if version.verdict is Verdict.PUBLISHED and version.number < pointed.number:
+                yield version
+
+    def _ladder(self, version: Version) -> Ladder | None:
+        from model.ensemble.ladder import Ladder  # torch is loaded by who predicts, not by who asks for a name
+
+        with self._lock:  # one load at a time: two threads that want one ladder must not both read it
+            if version.path in self._ladders:
+                self._ladders.move_to_end(version.path)
+                return self._ladders[version.path]
+            if self._damage_is_fresh(version.path):
+                return None
+            try:
+                ladder = Ladder.load(self._folder / version.path, device=self._device)
+            except (CheckpointError, OSError) as error:
+                log.warning("version %s of project %s cannot be loaded: %s", version.name, version.project, error)
+                self._damaged[version.path] = self._seconds()
+                return None
+            self._damaged.pop(version.path, None)
+            self._ladders[version.path] = ladder
+            while len(self._ladders) > self._in_memory:
+                self._ladders.popitem(last=False)
+            return ladder
+
+    def _known_damaged(self, version: Version) -> bool:
+        return version.path in self._damaged or not (self._folder / version.path).is_dir()
+
+    def _damage_is_fresh(self, path: str) -> bool:
+        found = self._damaged.get(path)
+        return found is not None and self._seconds() - found < DAMAGE_REMEMBERED_S
+
+    def _prune(self, project: str) -> None:
+        """Remove the files of all but the last published versions, and what crashes left behind."""
+        published = [v for v in self._store.versions.recent(project, limit=100) if v.verdict is Verdict.PUBLISHED]
+        kept = {Path(version.path).name for version in published[: self._keep]}
+        old = {Path(version.path).name for version in published[self._keep :]}
+        root = self._folder / _folder_name(project)
+        if not root.is_dir():
+            return
+        for folder in root.iterdir():
+            orphan = folder.name not in kept and time.time() - folder.stat().st_mtime > ORPHAN_AFTER_S
+            if folder.name in old or orphan:
+                shutil.rmtree(folder, ignore_errors=True)  # another process may be doing the same
+
+
+def _folder_name(project: str) -> str:
+    """A project key comes from requests: only the shape that Label Studio sends becomes a file name as it is."""
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", project):
+        return project
+    return "x" + hashlib.sha256(project.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

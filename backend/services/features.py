@@ -1,0 +1,125 @@
+"""Features: text in, tokens out, each text encoded once while it is cached.
+
+Invariants: `texts(ts)[i]` belongs to `ts[i]`; equal texts are encoded once; the cache never decides what is answered,
+only how fast. The encoder is made on first need, once a process, by a factory; a process that finds everything in the
+cache loads it as well, because its id is part of the key.
+
+Shape legend: T_i tokens of text i, D dimension of the encoder.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.ports import Progress
+from backend.services.token_cache import TokenCache
+
+if TYPE_CHECKING:
+    from model.encoders import Encoder
+
+Tokens = NDArray[np.float16]  # (T_i, D)
+
+
+class Features:
+    """A `ports.TokenSource` over an encoder and an LMDB cache. Safe for threads; processes share the folder."""
+
+    def __init__(
+        self, *, encoder_factory: Callable[[], Encoder], folder: Path, max_mb: float, batch_size: int = 64,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._factory = encoder_factory
+        self._cache = TokenCache(folder, max_mb=max_mb)
+        self._batch_size = batch_size
+        self._seconds = seconds
+        self._starting = threading.Lock()
+        self._encoder: Future[Encoder] | None = None
+        self._encoding = threading.Lock()  # tokenizers refuse two threads at once
+
+    def texts(self, texts: Sequence[str], *, progress: Progress | None = None) -> list[Tokens]:
+        """Tokens (T_i, D) of each text, in order; what is not cached is encoded in batches and then cached."""
+        known = self._lookup(texts, self._start().result())
+        missing = _shortest_first(text for text in texts if text not in known)
+        for begin in range(0, len(missing), self._batch_size):
+            if progress is not None:
+                progress(begin / len(missing), f"encoded {begin} of {len(missing)} texts")
+            known.update(self._encode(missing[begin : begin + self._batch_size]))
+        if progress is not None:
+            progress(1.0, f"encoded {len(missing)} of {len(missing)} texts")
+        return [known[text] for text in texts]
+
+    def texts_within(self, texts: Sequence[str], *, seconds: float) -> list[Tokens | None]:
+        """Like `texts`, but gives up after `seconds`: None for each text that could not be encoded in time.
+
+        Cached tokens are always returned. A batch that has begun is finished, so batches are small here. The encoder
+        goes on loading in the background when the time is over; the next call finds it.
+        """
+        until = self._seconds() + seconds
+        starting = self._start()
+        try:
+            encoder = starting.result(timeout=max(until - self._seconds(), 0.0))
+        except TimeoutError:
+            if starting.done():  # the factory itself failed with a time-out: not ours to hide
+                raise
+            return [None] * len(texts)
+        known = self._lookup(texts, encoder)
+        missing = _shortest_first(text for text in texts if text not in known)
+        for begin in range(0, len(missing), 8):
+            if self._seconds() >= until:
+                break
+            known.update(self._encode(missing[begin : begin + 8], until=until))
+        return [known.get(text) for text in texts]
+
+    def cached(self, texts: Sequence[str]) -> list[bool]:
+        """Whether each text has tokens in the cache."""
+        known = self._lookup(texts, self._start().result())
+        return [text in known for text in texts]
+
+    @property
+    def encoder_id(self) -> str:
+        """The id of the encoder; loads it when that has not happened yet."""
+        return self._start().result().id
+
+    def close(self) -> None:
+        self._cache.close()
+
+    def _start(self) -> Future[Encoder]:
+        """The encoder that is or will be loaded. A load that failed is tried again by the next caller."""
+        with self._starting:
+            failed = self._encoder is not None and self._encoder.done() and self._encoder.exception() is not None
+            if self._encoder is None or failed:
+                loader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="encoder")
+                self._encoder = loader.submit(self._factory)
+                loader.shutdown(wait=False)  # the one thread ends after the load
+            return self._encoder
+
+    def _lookup(self, texts: Sequence[str], encoder: Encoder) -> dict[str, Tokens]:
+        unique = list(dict.fromkeys(texts))
+        found = self._cache.get(encoder.id, unique)
+        return {text: tokens for text, tokens in zip(unique, found, strict=True)
+                if tokens is not None and tokens.shape[1] == encoder.dim}
+
+    def _encode(self, batch: list[str], *, until: float | None = None) -> dict[str, Tokens]:
+        """Encode and cache one batch; nothing when the encoder stays busy with somebody else's texts until `until`."""
+        encoder = self._start().result()
+        patience = -1.0 if until is None else max(until - self._seconds(), 0.0)
+        if not self._encoding.acquire(timeout=patience):
+            return {}
+        try:
+            tokens = encoder.encode(batch)
+        finally:
+            self._encoding.release()
+        self._cache.put(encoder.id, batch, tokens)
+        return dict(zip(batch, tokens, strict=True))
+
+
+def _shortest_first(texts: Iterable[str]) -> list[str]:
+    """Unique texts by length: a batch of similar lengths is padded little, and a deadline is met by the most texts."""
+    return sorted(dict.fromkeys(texts), key=len)

@@ -1,0 +1,46 @@
+"""A tiny deterministic encoder for tests: every word becomes a vector drawn from a generator seeded by its hash.
+
+Like the real one it gives one token a word and at least one token a text; unlike it, it needs no weights and takes
+microseconds. The same word has the same vector in every process, so a small network can learn what words mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class WordHashEncoder:
+    """`model.encoders.Encoder` over hashed words. `calls` keeps every batch, so that tests can count the work."""
+
+    def __init__(self, dim: int = 16, *, name: str = "word-hash") -> None:
+        self.id = f"{name}-{dim}"
+        self.dim = dim
+        self.calls: list[list[str]] = []
+        self._lock = threading.Lock()
+        self._words: dict[str, NDArray[np.float16]] = {}
+
+    def encode(self, texts: Sequence[str]) -> list[NDArray[np.float16]]:
+        """Tokens (T_i, D), T_i = number of words, at least 1."""
+        with self._lock:
+            self.calls.append(list(texts))
+        return [np.stack([self._word(word) for word in text.lower().split() or [""]]) for text in texts]
+
+    @property
+    def encoded(self) -> list[str]:
+        """All texts encoded so far, in order."""
+        return [text for batch in self.calls for text in batch]
+
+    def _word(self, word: str) -> NDArray[np.float16]:
+        if word not in self._words:
+            self._words[word] = self._vector(word)
+        return self._words[word]
+
+    def _vector(self, word: str) -> NDArray[np.float16]:
+        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+        vector = np.random.default_rng(seed).standard_normal(self.dim)
+        return (vector / np.linalg.norm(vector)).astype(np.float16)  # (D,)
