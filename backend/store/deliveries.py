@@ -1,0 +1,104 @@
+"""What was delivered to Label Studio, and since when our pre-annotations could be seen there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from sqlalchemy import select
+
+from backend import records
+from backend.store.engine import Database, chunks, from_us, id_of, optional_time, optional_us, project_id, to_us
+from backend.store.schema import deliveries, own_predictions, shown
+
+
+class SqlDeliveryStore:
+    """`ports.DeliveryStore` on a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def latest(self, project: str) -> records.Delivery | None:
+        statement = (
+            select(deliveries)
+            .where(deliveries.c.project_id == id_of(project))
+            .order_by(deliveries.c.started_at.desc())
+            .limit(1)
+        )
+        with self._db.read() as connection:
+            row = connection.execute(statement).first()
+        if row is None:
+            return None
+        return records.Delivery(
+            project=project,
+            version=row.version,
+            step=records.DeliveryStep(row.step),
+            started_at=from_us(row.started_at),
+            finished_at=optional_time(row.finished_at),
+            imported_through=row.imported_through,
+            figures=json.loads(row.figures),
+        )
+
+    def save(self, delivery: records.Delivery) -> None:
+        """Deliveries are told apart by `started_at`; saving one again overwrites it. Raises NotFound."""
+        with self._db.write() as connection:
+            row = {
+                "project_id": project_id(connection, delivery.project),
+                "started_at": to_us(delivery.started_at),
+                "version": delivery.version,
+                "step": delivery.step.value,
+                "finished_at": optional_us(delivery.finished_at),
+                "imported_through": delivery.imported_through,
+                "figures": json.dumps(dict(delivery.figures)),
+            }
+            self._db.upsert(connection, deliveries, [row])
+
+    def own(self, project: str) -> dict[tuple[int, str], records.OwnPrediction]:
+        columns = own_predictions.c
+        statement = select(columns.task_id, columns.annotator, columns.version, columns.digest)
+        with self._db.read() as connection:
+            rows = connection.execute(statement.where(columns.project_id == id_of(project))).all()
+        return {
+            (task_id, annotator): records.OwnPrediction(
+                task_id=task_id, annotator=annotator, version=version, digest=digest
+            )
+            for task_id, annotator, version, digest in rows
+        }
+
+    def set_own(self, project: str, predictions: Iterable[records.OwnPrediction]) -> None:
+        """Raises NotFound."""
+        newest = {(prediction.task_id, prediction.annotator): prediction for prediction in predictions}
+        with self._db.write() as connection:
+            row_id = project_id(connection, project)
+            rows = [
+                {
+                    "project_id": row_id,
+                    "task_id": prediction.task_id,
+                    "annotator": prediction.annotator,
+                    "version": prediction.version,
+                    "digest": prediction.digest,
+                }
+                for prediction in newest.values()
+            ]
+            self._db.upsert(connection, own_predictions, rows)
+
+    def remember_shown(self, project: str, task_ids: Iterable[int], *, at: datetime) -> None:
+        """Raises NotFound."""
+        ids = sorted(set(task_ids))
+        if not ids or len(self.shown_since(project, ids)) == len(ids):
+            return  # asked on every answered prediction: no write when nothing is new
+        with self._db.write() as connection:
+            row_id = project_id(connection, project)
+            rows = [{"project_id": row_id, "task_id": task_id, "shown_at": to_us(at)} for task_id in ids]
+            connection.execute(self._db.insert(shown).on_conflict_do_nothing(), rows)
+
+    def shown_since(self, project: str, task_ids: Sequence[int]) -> dict[int, datetime]:
+        found: dict[int, datetime] = {}
+        with self._db.read() as connection:
+            for ids in chunks(task_ids):
+                statement = select(shown.c.task_id, shown.c.shown_at).where(
+                    shown.c.project_id == id_of(project), shown.c.task_id.in_(ids)
+                )
+                found.update((task_id, from_us(at)) for task_id, at in connection.execute(statement))
+        return found

@@ -1,0 +1,227 @@
+"""The queue: one row per job, claimed atomically under a lease.
+
+A claim is one transaction. On SQLite writers take turns; on PostgreSQL the row is locked and rows that others hold are
+skipped. That at most one job of a (project, kind) runs is kept by the unique `slot`, not by reading first.
+`attempts` counts claims: a job whose process died is queued again when its lease ran out, until it was tried
+`job_attempts` times. A job that failed on purpose with a time for the next try is queued again without that limit.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, case, exists, select, update
+from sqlalchemy.exc import IntegrityError
+
+from backend import records
+from backend.records import JobKind, JobState
+from backend.store.engine import Database, from_us, optional_time, to_us
+from backend.store.schema import jobs
+
+_COLLISIONS = 5  # how often a claim that lost a race looks again before it leaves the work to the winners
+
+_SILENT = "The job process stopped answering."
+
+
+class SqlJobStore:
+    """`ports.JobStore` on a database."""
+
+    def __init__(self, database: Database, *, job_attempts: int) -> None:
+        self._db = database
+        self._attempts = job_attempts
+
+    def enqueue(
+        self,
+        kind: JobKind,
+        project: str,
+        *,
+        payload: Mapping[str, Any] | None = None,
+        not_before: datetime | None = None,
+        replace: bool = True,
+    ) -> records.Job:
+        """See `ports.JobStore`. A `payload` of None leaves that of a waiting job as it is."""
+        now = self._db.now_us()
+        due = now if not_before is None else to_us(not_before)
+        slot = f"queued:{kind}:{project}" if replace else None
+        statement = self._db.insert(jobs).values(_new_row(kind, project, payload or {}, slot, now, due))
+        new = statement.excluded
+        changes: dict[str, Any] = {
+            "not_before": case((new.not_before < jobs.c.not_before, new.not_before), else_=jobs.c.not_before)
+        }
+        if payload is not None:
+            changes["payload"] = new.payload
+        statement = statement.on_conflict_do_update(index_elements=["slot"], set_=changes)
+        with self._db.write() as connection:
+            return _job(connection.execute(statement.returning(*jobs.c)).one())
+
+    def claim(self, owner: str, *, lease_s: float, kinds: Sequence[JobKind] | None = None) -> records.Job | None:
+        """See `ports.JobStore`."""
+        for _ in range(_COLLISIONS):
+            try:
+                with self._db.write() as connection:
+                    now = self._db.now_us()
+                    self._expire(connection, now)
+                    return self._take(connection, owner, now, round(lease_s * 1_000_000), kinds)
+            except IntegrityError:
+                continue  # somebody else began a job of the same kind and project in the same moment
+        return None
+
+    def heartbeat(self, job_id: str, owner: str, *, progress: float, note: str, lease_s: float) -> bool:
+        now = self._db.now_us()
+        lease_until = now + round(lease_s * 1_000_000)
+        return self._change(job_id, owner, {"progress": progress, "note": note, "lease_until": lease_until})
+
+    def finish(self, job_id: str, owner: str, *, figures: Mapping[str, Any]) -> None:
+        """Does nothing when the job is not ours any more: whoever has it now will report."""
+        values = {"state": JobState.DONE.value, "progress": 1.0, "error": "", "figures": json.dumps(dict(figures))}
+        self._change(job_id, owner, values | {"slot": None, "finished_at": self._db.now_us(), "lease_until": None})
+
+    def fail(self, job_id: str, owner: str, *, error: str, retry_at: datetime | None) -> None:
+        """Record a failure. With `retry_at` the job waits for its next try, unless another like it waits already."""
+        ended = {"error": error, "lease_until": None}
+        failed = ended | {"state": JobState.FAILED.value, "slot": None, "finished_at": self._db.now_us()}
+        if retry_at is None:
+            self._change(job_id, owner, failed)
+            return
+        again = ended | {"state": JobState.QUEUED.value, "not_before": to_us(retry_at), "progress": 0.0}
+        try:
+            self._change(job_id, owner, again, requeue=True)
+        except IntegrityError:
+            self._change(job_id, owner, failed)
+
+    def get(self, job_id: str) -> records.Job | None:
+        with self._db.read() as connection:
+            row = self._row(connection, job_id)
+        return None if row is None else _job(row)
+
+    def recent(self, project: str | None = None, *, limit: int = 20) -> list[records.Job]:
+        """Newest first."""
+        statement = select(jobs).order_by(jobs.c.created_at.desc(), jobs.c.id).limit(limit)
+        if project is not None:
+            statement = statement.where(jobs.c.project == project)
+        with self._db.read() as connection:
+            return [_job(row) for row in connection.execute(statement)]
+
+    def pending(self, project: str, kind: JobKind) -> records.Job | None:
+        """The running job where there is one, else the one that waits."""
+        active = [JobState.RUNNING.value, JobState.QUEUED.value]
+        statement = (
+            select(jobs)
+            .where(jobs.c.project == project, jobs.c.kind == kind.value, jobs.c.state.in_(active))
+            .order_by(jobs.c.state.desc(), jobs.c.not_before)  # "running" > "queued"
+            .limit(1)
+        )
+        with self._db.read() as connection:
+            row = connection.execute(statement).first()
+        return None if row is None else _job(row)
+
+    def _expire(self, connection: Connection, now: int) -> None:
+        """Take back jobs whose process went silent."""
+        silent = (jobs.c.state == JobState.RUNNING.value) & (jobs.c.lease_until < now)
+        used_up = f"{_SILENT} Tried {self._attempts} times."
+        connection.execute(
+            update(jobs)
+            .where(silent, jobs.c.attempts >= self._attempts)
+            .values(state=JobState.FAILED.value, slot=None, error=used_up, finished_at=now, lease_until=None)
+        )
+        connection.execute(
+            update(jobs)
+            .where(silent)
+            .values(state=JobState.QUEUED.value, slot=None, error=_SILENT, lease_until=None)
+        )
+
+    def _take(
+        self, connection: Connection, owner: str, now: int, lease_us: int, kinds: Sequence[JobKind] | None
+    ) -> records.Job | None:
+        other = jobs.alias("other")
+        same_runs = exists().where(
+            other.c.project == jobs.c.project, other.c.kind == jobs.c.kind, other.c.state == JobState.RUNNING.value
+        )
+        due = (
+            select(jobs)
+            .where(jobs.c.state == JobState.QUEUED.value, jobs.c.not_before <= now, ~same_runs)
+            .order_by(jobs.c.not_before, jobs.c.created_at, jobs.c.id)
+            .limit(1)
+            .with_for_update(skip_locked=True)
+        )
+        if kinds is not None:
+            due = due.where(jobs.c.kind.in_([kind.value for kind in kinds]))
+        row = connection.execute(due).first()
+        if row is None:
+            return None
+        connection.execute(
+            update(jobs)
+            .where(jobs.c.id == row.id)
+            .values(
+                state=JobState.RUNNING.value,
+                slot=f"running:{row.kind}:{row.project}",
+                attempts=row.attempts + 1,
+                started_at=now,
+                lease_until=now + lease_us,
+                lease_owner=owner,
+                progress=0.0,
+                note="",
+            )
+        )
+        taken = self._row(connection, row.id)
+        assert taken is not None
+        return _job(taken)
+
+    def _change(self, job_id: str, owner: str, values: dict[str, Any], *, requeue: bool = False) -> bool:
+        """Change a running job of ours; False when it is not."""
+        ours = (jobs.c.id == job_id) & (jobs.c.lease_owner == owner) & (jobs.c.state == JobState.RUNNING.value)
+        changes: dict[str, Any] = dict(values)
+        if requeue:
+            changes["slot"] = "queued:" + jobs.c.kind + ":" + jobs.c.project
+        with self._db.write() as connection:
+            return connection.execute(update(jobs).where(ours).values(changes)).rowcount == 1
+
+    @staticmethod
+    def _row(connection: Connection, job_id: str) -> Row[Any] | None:
+        return connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
+
+
+def _new_row(
+    kind: JobKind, project: str, payload: Mapping[str, Any], slot: str | None, now: int, due: int
+) -> dict[str, Any]:
+    return {
+        "id": str(uuid.uuid4()),
+        "kind": kind.value,
+        "project": project,
+        "payload": json.dumps(dict(payload)),
+        "state": JobState.QUEUED.value,
+        "slot": slot,
+        "progress": 0.0,
+        "note": "",
+        "error": "",
+        "figures": "{}",
+        "attempts": 0,
+        "created_at": now,
+        "not_before": due,
+        "lease_owner": "",
+    }
+
+
+def _job(row: Row[Any]) -> records.Job:
+    return records.Job(
+        id=row.id,
+        kind=JobKind(row.kind),
+        project=row.project,
+        payload=json.loads(row.payload),
+        state=JobState(row.state),
+        progress=row.progress,
+        note=row.note,
+        error=row.error,
+        figures=json.loads(row.figures),
+        attempts=row.attempts,
+        created_at=from_us(row.created_at),
+        not_before=from_us(row.not_before),
+        started_at=optional_time(row.started_at),
+        finished_at=optional_time(row.finished_at),
+        lease_until=optional_time(row.lease_until),
+        lease_owner=row.lease_owner,
+    )

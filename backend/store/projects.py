@@ -1,0 +1,140 @@
+"""Projects, their overrides of settings, and how far the reconciler has read each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, update
+
+from backend import records
+from backend.errors import ClientError
+from backend.store.engine import Database, optional_time, optional_us, project_id
+from backend.store.schema import SafeText, projects
+
+KEY = re.compile(r"(\d{1,18})\.(\d{1,18})")
+_SAFE = SafeText()
+
+
+class SqlProjectStore:
+    """`ports.ProjectStore` on a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def ensure(self, key: str, *, title: str = "", label_config: str = "") -> records.Project:
+        """Get or make. Raises ClientError when `key` is not "<project id>.<created epoch>"."""
+        wanted = {"title": _clean(title), "label_config": _clean(label_config)}
+        found = self.get(key)
+        if found is not None and not _differences(found, wanted):
+            return found  # the usual case, on every request: no write
+        numbers = _numbers(key)
+        with self._db.write() as connection:
+            row = self._row(connection, key)
+            if row is None:
+                new = _NEW | {"key": key, "label_studio_id": numbers[0], "created_epoch": numbers[1]} | wanted
+                statement = self._db.insert(projects).values(new)
+                connection.execute(statement.on_conflict_do_nothing(index_elements=["key"]))
+            else:
+                changes = _differences(_project(row), wanted)
+                if changes:
+                    connection.execute(update(projects).where(projects.c.key == key).values(changes))
+            stored = self._row(connection, key)
+        assert stored is not None
+        return _project(stored)
+
+    def get(self, key: str) -> records.Project | None:
+        with self._db.read() as connection:
+            row = self._row(connection, key)
+        return None if row is None else _project(row)
+
+    def by_label_studio_id(self, label_studio_id: int) -> records.Project | None:
+        statement = (
+            select(projects)
+            .where(projects.c.label_studio_id == label_studio_id)
+            .order_by(projects.c.created_epoch.desc(), projects.c.id.desc())
+            .limit(1)
+        )
+        with self._db.read() as connection:
+            row = connection.execute(statement).first()
+        return None if row is None else _project(row)
+
+    def all(self) -> list[records.Project]:
+        """Oldest first."""
+        with self._db.read() as connection:
+            return [_project(row) for row in connection.execute(select(projects).order_by(projects.c.id))]
+
+    def update_settings(self, key: str, changes: Mapping[str, Any]) -> None:
+        """Merge overrides; a value of None takes an override back. Raises NotFound."""
+        with self._db.write() as connection:
+            row_id = project_id(connection, key, lock=True)
+            text = connection.execute(select(projects.c.settings).where(projects.c.id == row_id)).scalar_one()
+            merged = {name: value for name, value in (json.loads(text) | dict(changes)).items() if value is not None}
+            connection.execute(update(projects).where(projects.c.id == row_id).values(settings=json.dumps(merged)))
+
+    def sync_state(self, key: str) -> records.SyncState:
+        """The state of an unknown project is the one before the first read."""
+        with self._db.read() as connection:
+            row = self._row(connection, key)
+        if row is None:
+            return records.SyncState()
+        return records.SyncState(
+            cursor_time=optional_time(row.cursor_time),
+            cursor_id=row.cursor_id,
+            last_sweep=optional_time(row.last_sweep),
+            last_success=optional_time(row.last_success),
+            last_error=row.last_error,
+            failures=row.failures,
+        )
+
+    def set_sync_state(self, key: str, state: records.SyncState) -> None:
+        """Raises NotFound."""
+        values = {
+            "cursor_time": optional_us(state.cursor_time),
+            "cursor_id": state.cursor_id,
+            "last_sweep": optional_us(state.last_sweep),
+            "last_success": optional_us(state.last_success),
+            "last_error": state.last_error,
+            "failures": state.failures,
+        }
+        with self._db.write() as connection:
+            row_id = project_id(connection, key)
+            connection.execute(update(projects).where(projects.c.id == row_id).values(values))
+
+    @staticmethod
+    def _row(connection: Connection, key: str) -> Row[Any] | None:
+        return connection.execute(select(projects).where(projects.c.key == key)).first()
+
+
+_NEW: dict[str, Any] = {
+    "settings": "{}", "changes": 0, "cursor_id": 0, "last_error": "", "failures": 0,
+}
+
+
+def _numbers(key: str) -> tuple[int, int]:
+    match = KEY.fullmatch(key)
+    if match is None:
+        raise ClientError("A project is named by its id and the time it was created, like 12.1764288000.")
+    return int(match[1]), int(match[2])
+
+
+def _clean(text: str) -> str:
+    """As it will be read back, so that comparing tells the truth."""
+    return _SAFE.process_bind_param(text, None) or ""
+
+
+def _differences(project: records.Project, wanted: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in wanted.items() if value and value != getattr(project, name)}
+
+
+def _project(row: Row[Any]) -> records.Project:
+    return records.Project(
+        key=row.key,
+        label_studio_id=row.label_studio_id,
+        title=row.title,
+        label_config=row.label_config,
+        version=row.version,
+        settings=json.loads(row.settings),
+    )

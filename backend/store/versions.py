@@ -1,0 +1,75 @@
+"""Trained versions and the pointer to the published one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import Row, Select, func, insert, select, update
+
+from backend import records
+from backend.store.engine import Database, from_us, id_of, project_id, to_us
+from backend.store.schema import projects, versions
+
+
+class SqlVersionStore:
+    """`ports.VersionStore` on a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def next_number(self, project: str) -> int:
+        """One more than the highest there is; 1 for the first."""
+        statement = select(func.max(versions.c.number)).where(versions.c.project_id == id_of(project))
+        with self._db.read() as connection:
+            return int(connection.execute(statement).scalar() or 0) + 1
+
+    def add(self, version: records.Version) -> None:
+        """Raises NotFound for an unknown project, IntegrityError when the number is taken."""
+        with self._db.write() as connection:
+            row_id = project_id(connection, version.project, lock=True)
+            connection.execute(
+                insert(versions).values(
+                    project_id=row_id,
+                    number=version.number,
+                    name=version.name,
+                    path=version.path,
+                    verdict=version.verdict.value,
+                    reason=version.reason,
+                    figures=json.dumps(dict(version.figures)),
+                    changes=version.changes,
+                    created_at=to_us(version.created_at),
+                )
+            )
+            if version.verdict is records.Verdict.PUBLISHED:
+                connection.execute(update(projects).where(projects.c.id == row_id).values(version=version.name))
+
+    def published(self, project: str) -> records.Version | None:
+        statement = _select(project).where(versions.c.name == projects.c.version)
+        with self._db.read() as connection:
+            row = connection.execute(statement.order_by(versions.c.number.desc()).limit(1)).first()
+        return None if row is None else _version(row)
+
+    def recent(self, project: str, *, limit: int = 20) -> list[records.Version]:
+        """Newest first."""
+        statement = _select(project).order_by(versions.c.number.desc()).limit(limit)
+        with self._db.read() as connection:
+            return [_version(row) for row in connection.execute(statement)]
+
+
+def _select(project: str) -> Select[Any]:
+    return select(versions, projects.c.key).join(projects).where(projects.c.key == project)
+
+
+def _version(row: Row[Any]) -> records.Version:
+    return records.Version(
+        project=row.key,
+        name=row.name,
+        number=row.number,
+        path=row.path,
+        verdict=records.Verdict(row.verdict),
+        reason=row.reason,
+        figures=json.loads(row.figures),
+        changes=row.changes,
+        created_at=from_us(row.created_at),
+    )

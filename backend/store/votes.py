@@ -1,0 +1,215 @@
+"""Reading votes: whole projects column by column, single tasks as records, and the figures that triggers need.
+
+Shape legend: N current votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Row, func, select
+
+from backend import records
+from backend.store.engine import Database, chunks, from_us, id_of, optional_time, project_id
+from backend.store.schema import annotators, arm_log, projects, votes
+from model.spaces import Value
+from model.votes import Provenance, Votes
+
+_ROWS = 20_000  # votes that are held as Python objects at a time while columns are built
+
+
+class SqlVoteStore:
+    """`ports.VoteStore` on a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._counted: dict[str, records.VoteCounts] = {}  # by project; true as long as `changes` is the same
+
+    def current(self, project: str) -> Votes:
+        """See `ports.VoteStore`. Time is `updated_at` in seconds, weight 1; `scored` is false for a vote that a
+        pre-annotation of ours may have anchored: it could be seen and the pair is not in the control arm."""
+        columns = votes.c
+        statement = select(
+            columns.unit, columns.annotator, columns.control, columns.kind, columns.value,
+            columns.updated_at, columns.provenance, columns.shown, columns.control_arm,
+        ).where(columns.project_id == id_of(project), columns.is_current)
+        tables = _Tables()
+        with self._db.read() as connection:
+            result = connection.execution_options(yield_per=_ROWS).execute(statement)
+            for rows in result.partitions():
+                tables.add(rows)
+        return tables.votes()
+
+    def of_tasks(self, project: str, task_ids: Sequence[int]) -> list[records.StoredVote]:
+        found: list[records.StoredVote] = []
+        columns = votes.c
+        live = columns.ended_at.is_(None)  # implied by is_current; named so that the index of live rows is used
+        with self._db.read() as connection:
+            for ids in chunks(task_ids):
+                statement = select(votes).where(
+                    columns.project_id == id_of(project), columns.task_id.in_(ids), live, columns.is_current
+                )
+                ordered = statement.order_by(columns.task_id, columns.unit, columns.annotator, columns.control)
+                found.extend(_stored_vote(row) for row in connection.execute(ordered))
+        return found
+
+    def counts(self, project: str) -> records.VoteCounts:
+        """See `ports.VoteStore`. Counted anew only after votes changed; asked once a second, it reads one row."""
+        statement = select(projects.c.changes, projects.c.last_change).where(projects.c.key == project)
+        current = (votes.c.project_id == id_of(project)) & votes.c.is_current
+        with self._db.read() as connection:
+            row = connection.execute(statement).first()
+            if row is None:
+                return records.VoteCounts(
+                    total=0, tasks_with_votes=0, annotators=0, classes=0, last_change=None, changes=0
+                )
+            counted = self._counted.get(project)
+            if counted is not None and counted.changes == row.changes:
+                return counted
+            answers = select(votes.c.control, votes.c.kind, votes.c.value).where(current).distinct().subquery()
+            total, with_votes, voters = connection.execute(
+                select(
+                    func.count(), func.count(votes.c.task_id.distinct()), func.count(votes.c.annotator.distinct())
+                ).where(current)
+            ).one()
+            classes = connection.execute(select(func.count()).select_from(answers)).scalar_one()
+        counted = records.VoteCounts(
+            total=total,
+            tasks_with_votes=with_votes,
+            annotators=voters,
+            classes=classes,
+            last_change=optional_time(row.last_change),
+            changes=row.changes,
+        )
+        self._counted[project] = counted
+        return counted
+
+    def activity(self, project: str) -> list[records.AnnotatorActivity]:
+        """Most votes first; annotators without a current vote are not listed."""
+        named = (annotators.c.project_id == votes.c.project_id) & (annotators.c.annotator == votes.c.annotator)
+        number = func.count()
+        statement = (
+            select(votes.c.annotator, func.max(annotators.c.name), number, func.max(votes.c.updated_at))
+            .select_from(votes.outerjoin(annotators, named))
+            .where(votes.c.project_id == id_of(project), votes.c.is_current)
+            .group_by(votes.c.annotator)
+            .order_by(number.desc(), votes.c.annotator)
+        )
+        with self._db.read() as connection:
+            return [
+                records.AnnotatorActivity(
+                    annotator=annotator, name=name or annotator, votes=count, last_vote=from_us(last)
+                )
+                for annotator, name, count, last in connection.execute(statement)
+            ]
+
+    def set_names(self, project: str, names: Mapping[str, str]) -> None:
+        """Raises NotFound. Writes only names that are new or differ."""
+        ours = annotators.c.project_id == id_of(project)
+        with self._db.read() as connection:
+            stored = dict(
+                connection.execute(select(annotators.c.annotator, annotators.c.name).where(ours)).tuples().all()
+            )
+        fresh = {annotator: name for annotator, name in names.items() if stored.get(annotator) != name}
+        if not fresh:
+            return
+        with self._db.write() as connection:
+            row_id = project_id(connection, project)
+            rows = [{"project_id": row_id, "annotator": key, "name": name} for key, name in fresh.items()]
+            self._db.upsert(connection, annotators, rows)
+
+    def log_arm(self, project: str, pairs: Iterable[tuple[int, str]], *, version: str) -> None:
+        """Raises NotFound."""
+        wanted = sorted(set(pairs))
+        if not wanted:
+            return
+        with self._db.write() as connection:
+            row_id, now = project_id(connection, project), self._db.now_us()
+            rows = [
+                {"project_id": row_id, "task_id": task, "annotator": annotator, "version": version, "logged_at": now}
+                for task, annotator in wanted
+            ]
+            connection.execute(self._db.insert(arm_log).on_conflict_do_nothing(), rows)
+
+
+class _Ids(dict[Any, int]):
+    """Numbers things in the order in which they come up; a lookup of a known thing runs in C."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = number = len(self)
+        return number
+
+    def column(self, items: Sequence[Any]) -> NDArray[np.int32]:
+        return np.fromiter(map(self.__getitem__, items), np.int32, len(items))
+
+
+class _Tables:
+    """Columns of `Votes` under construction."""
+
+    def __init__(self) -> None:
+        self._ids = (_Ids(), _Ids(), _Ids(), _Ids())  # unit, annotator, control, (kind, value)
+        self._parts: list[tuple[NDArray[Any], ...]] = []
+
+    def add(self, rows: Sequence[Sequence[Any]]) -> None:
+        unit, annotator, control, kind, value, updated_at, provenance, shown, control_arm = zip(*rows, strict=True)
+        keys = (unit, annotator, control, list(zip(kind, value, strict=True)))
+        ids = [table.column(items) for table, items in zip(self._ids, keys, strict=True)]
+        seconds = np.array(updated_at, np.int64) / 1e6
+        scored = ~np.array(shown, np.bool_) | np.array(control_arm, np.bool_)
+        self._parts.append((*ids, seconds, np.array(provenance, np.int8), scored))
+
+    def votes(self) -> Votes:
+        if not self._parts:
+            return Votes.from_votes([])
+        unit, annotator, control, value, time, provenance, scored = (
+            np.concatenate(parts) for parts in zip(*self._parts, strict=True)
+        )
+        units, annotator_ids, controls, pairs = (list(table) for table in self._ids)
+        values = [Value.from_json(kind, text) for kind, text in pairs]
+        unit_order, annotator_order, control_order = (_order(names) for names in (units, annotator_ids, controls))
+        value_order = _order([(item.kind, item.to_json()) for item in values])
+        return Votes(
+            units=tuple(units[i] for i in unit_order),
+            annotators=tuple(annotator_ids[i] for i in annotator_order),
+            controls=tuple(controls[i] for i in control_order),
+            values=tuple(values[i] for i in value_order),
+            unit=_places(unit_order)[unit],  # (N,)
+            annotator=_places(annotator_order)[annotator],  # (N,)
+            control=_places(control_order)[control],  # (N,)
+            value=_places(value_order)[value],  # (N,)
+            time=time,
+            weight=np.ones(len(time), np.float32),
+            provenance=provenance,
+            scored=scored,
+        )
+
+
+def _order(items: Sequence[Any]) -> list[int]:
+    """Positions of the items in sorted order, so that id tables do not depend on the order of rows."""
+    return sorted(range(len(items)), key=items.__getitem__)
+
+
+def _places(order: Sequence[int]) -> NDArray[np.int32]:
+    """Inverse of a permutation: where each item went."""
+    places = np.empty(len(order), np.int32)
+    places[np.array(order, np.int64)] = np.arange(len(order), dtype=np.int32)
+    return places
+
+
+def _stored_vote(row: Row[Any]) -> records.StoredVote:
+    return records.StoredVote(
+        unit=row.unit,
+        task_id=row.task_id,
+        annotation_id=row.annotation_id,
+        annotator=row.annotator,
+        control=row.control,
+        value=Value.from_json(row.kind, row.value),
+        updated_at=from_us(row.updated_at),
+        lead_time_s=row.lead_time_s,
+        provenance=Provenance(row.provenance),
+        shown=row.shown,
+        control_arm=row.control_arm,
+    )
