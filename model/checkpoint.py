@@ -65,7 +65,7 @@ def load(folder: Path) -> tuple[Arrays, dict[str, Any]]:
     if not isinstance(files, dict) or not isinstance(meta, dict):
         raise CheckpointError(f"the manifest of checkpoint {folder.name} is damaged")
     if files.get(ARRAYS) != hashlib.sha256(blob).hexdigest():
-        raise CheckpointError(f"the arrays of checkpoint {folder.name} are damaged: their sha256 differs from the manifest's")
+        raise CheckpointError(f"the arrays of checkpoint {folder.name} are damaged: sha256 differs from the manifest")
     try:
         return load_arrays(blob), meta
     except SafetensorError as error:

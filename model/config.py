@@ -65,8 +65,9 @@ class LadderConfig:
             return cls()
         if name == "paper":
             network = NetworkConfig(
-                width=192, blocks=3, head="full", shrinkage=0.0, pooled_path=False, token_dropout=0.0, dropout=0.3, tau=0.0,
-                learning_rate=1e-4, weight_decay=0.01, epochs=200, warm_epochs=200, patience=25, batch_units=64, ema=0.0,
+                width=192, blocks=3, head="full", shrinkage=0.0, pooled_path=False, token_dropout=0.0, dropout=0.3,
+                tau=0.0, learning_rate=1e-4, weight_decay=0.01, epochs=200, warm_epochs=200, patience=25,
+                batch_units=64, ema=0.0,
             )
             return cls(network=network, folds=1)
         raise ModelError(f"no preset named {name!r}; there are polyvox and paper")

@@ -19,8 +19,8 @@ def to_scores(space: Space, p: NDArray[np.floating]) -> Floats:
     """Probabilities (..., C) to scores; probabilities are kept off 0 and 1."""
     p = np.clip(np.asarray(p, dtype=np.float64), _FLOOR, 1.0 - _FLOOR)
     if space.kind is ValueKind.CLASS:
-        return np.log(p)
-    return np.log(p) - np.log1p(-p)
+        return np.asarray(np.log(p))
+    return np.asarray(np.log(p) - np.log1p(-p))
 
 
 def to_probabilities(space: Space, scores: NDArray[np.floating]) -> Floats:

@@ -23,9 +23,9 @@ def log_losses(space: Space, p: NDArray[np.floating], y: NDArray[np.floating]) -
     """Negative log-likelihood of each vote, (N,)."""
     p = np.clip(np.asarray(p, dtype=np.float64), _FLOOR, 1.0)
     if space.kind is ValueKind.CLASS:
-        return -(np.log(p) * y).sum(-1)
+        return np.asarray(-(np.log(p) * y).sum(-1))
     q = np.clip(1.0 - p, _FLOOR, 1.0)
-    return -(np.log(p) * y + np.log(q) * (1.0 - y)).sum(-1)
+    return np.asarray(-(np.log(p) * y + np.log(q) * (1.0 - y)).sum(-1))
 
 
 def correct(space: Space, p: NDArray[np.floating], y: NDArray[np.floating]) -> NDArray[np.bool_]:
@@ -37,7 +37,7 @@ def correct(space: Space, p: NDArray[np.floating], y: NDArray[np.floating]) -> N
 
 def brier_scores(p: NDArray[np.floating], y: NDArray[np.floating]) -> Floats:
     """Squared distance between prediction and vote, summed over classes, (N,)."""
-    return np.square(np.asarray(p, dtype=np.float64) - y).sum(-1)
+    return np.asarray(np.square(np.asarray(p, dtype=np.float64) - y).sum(-1))
 
 
 def calibration_error(space: Space, p: NDArray[np.floating], y: NDArray[np.floating], *, bins: int = 10) -> float:
@@ -53,8 +53,10 @@ def calibration_error(space: Space, p: NDArray[np.floating], y: NDArray[np.float
     return float(np.abs(gap).sum() / len(confidence))
 
 
-def summarise(space: Space, p: NDArray[np.floating], y: NDArray[np.floating], annotator: NDArray[np.integer]) -> dict[str, Any]:
-    """Accuracy, log-loss, Brier score and calibration error over votes, and the mean over annotators of the first three.
+def summarise(
+    space: Space, p: NDArray[np.floating], y: NDArray[np.floating], annotator: NDArray[np.integer]
+) -> dict[str, Any]:
+    """Accuracy, log-loss, Brier score and calibration error over votes; of the first three the annotators' mean too.
 
     JSON-able; with no votes only `votes: 0`.
     """

@@ -1,0 +1,24 @@
+"""Encoders: frozen models that turn content into tokens. Importing this package loads no torch; `text` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Encoder(Protocol):
+    """What every encoder offers. Its output is a pure function of `id` and the content."""
+
+    @property
+    def id(self) -> str:
+        """Name and hash of weights and settings; equal ids give equal features, so caches are keyed by it."""
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a token."""
+
+    def encode(self, texts: Sequence[str]) -> list[NDArray[np.float16]]:
+        """Tokens of each content, (T_i, D) with T_i >= 1, in the order given."""
