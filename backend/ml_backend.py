@@ -1,0 +1,183 @@
+"""`PolyvoxBackend`: the object that is served, a `LabelStudioMLBase` like any other; the services do the work.
+
+Polyvox's own web app (`backend.app`) calls it with parsed requests. The stock servers of label-studio-ml (1.0.9 from
+PyPI, 2.x from git) can run the class as well; they make new instances as they please, so services that nobody handed in
+are kept on the class, made from the environment at the first use.
+
+Importing this module imports torch (label_studio_ml does); everything else of the web process does without until a
+prediction is made.
+
+What of the base class is relied on: nothing but the names. Its own label-config parser, version and cache are not used,
+since they mix projects up and read XML without protection.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from label_studio_ml.model import LabelStudioMLBase
+
+from backend.bootstrap import build_services
+from backend.errors import ClientError, NotFound
+from backend.labeling import parse_config
+from backend.protocol import (
+    RELEVANT_ACTIONS,
+    ProjectRef,
+    SetupRequest,
+    WebhookRequest,
+    parse_project,
+    parse_tasks,
+    parse_webhook,
+    prediction_results,
+)
+from backend.records import Job, JobKind, JobState
+from backend.settings import Settings
+
+if TYPE_CHECKING:
+    from backend.bootstrap import Services
+    from backend.labeling import LabelConfig
+
+logger = logging.getLogger(__name__)
+Prediction = dict[str, Any]
+
+
+class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_ml has no types
+    """One for all projects when Polyvox serves it; one per request or per /setup when a stock server does."""
+
+    TRAIN_EVENTS = tuple(sorted(RELEVANT_ACTIONS))  # the base class knows a name that Label Studio never sends
+    _of_process: ClassVar[Services | None] = None
+    _making: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(
+        self, project_id: str | None = None, label_config: str | None = None, train_output: object = None, *,
+        services: Services | None = None, **ignored: object,
+    ) -> None:
+        """`project_id` and `label_config` come from stock servers; `train_output` is of no use here."""
+        self.services = services or self._services_of_process()
+        self._own_config = label_config or ""
+        self._own_project = project_id or ""
+        self._parse: Callable[[str], LabelConfig] = lru_cache(maxsize=64)(parse_config)
+        super().__init__()  # without the config: the base would parse it
+
+    @classmethod
+    def _services_of_process(cls) -> Services:
+        with cls._making:
+            if PolyvoxBackend._of_process is None:
+                PolyvoxBackend._of_process = build_services(Settings.from_env(os.environ))
+            return PolyvoxBackend._of_process
+
+    @property
+    def model_version(self) -> str:
+        """The consensus version of this instance's project (stock servers ask for it)."""
+        return self.services.prediction.version(self._own_project)
+
+    def setup(self, request: SetupRequest | None = None) -> str:
+        """Remember project and configuration; answers the version under which /predict gives the consensus.
+
+        2.x calls it without a request while it makes an instance. Raises `LabelConfigError`; then nothing is stored.
+        """
+        if request is None:
+            return self.model_version
+        key = self._key(request.project)
+        self._check(request.label_config)
+        self.services.store.projects.ensure(key, label_config=request.label_config)
+        return self.services.prediction.version(key)
+
+    def predict(
+        self, tasks: Sequence[dict[str, Any]], context: Mapping[str, Any] | None = None, *,
+        project: ProjectRef | None = None, label_config: str = "", **ignored: object,
+    ) -> list[list[Prediction]]:
+        """One list of predictions for each task, consensus last; [] for a task that is not ready.
+
+        `context` (what somebody drew with interactive labelling) says nothing about classes and is not used.
+        """
+        if project is None:
+            tasks, project = parse_tasks(list(tasks)), self._project_of(tasks)
+        config = label_config or self._own_config
+        self._check(config)
+        key = self._key(project)
+        known = self.services.store.projects.ensure(key, label_config=config)
+        if not known.label_config:
+            return [[] for _ in tasks]
+        settings = self.services.settings
+        deadline_s = settings.predict_deadline_s if len(tasks) == 1 else settings.predict_batch_deadline_s
+        answers = self.services.prediction.answer(key, known.label_config, list(tasks), deadline_s=deadline_s)
+        results: list[list[Prediction]] = prediction_results(answers, asked=len(tasks))["results"]
+        return results
+
+    def fit(self, *arguments: Any, **named: Any) -> dict[str, Any]:
+        """Take in an event; trains nothing here, since a request waits.
+
+        2.x calls fit(event, data, ...) or fit(event=, data=, ...); 1.0.9 calls fit((), event=, data=, workdir=, ...).
+        """
+        event = named.get("event", arguments[0] if arguments else None)
+        data = named.get("data", arguments[1] if len(arguments) > 1 else None)
+        if not isinstance(data, Mapping):
+            raise ClientError("fit needs the event's payload as its data; expected an object.")
+        return self.receive(parse_webhook({**data, "action": event}))
+
+    def receive(self, request: WebhookRequest) -> dict[str, Any]:
+        """A webhook: one durable write, no reading of Label Studio. START_TRAINING answers with the id of a job."""
+        if not request.relevant:
+            return {"marked": 0, "message": f"{request.action} changes nothing for Polyvox."}
+        outcome = self.services.ingest.webhook(request.payload)
+        if not outcome.accepted:
+            raise ClientError(outcome.message)
+        if outcome.start_training and outcome.project is not None:
+            return self._start_training(outcome.project)
+        return {"marked": outcome.marked, "message": outcome.message}
+
+    def train(self, ref: ProjectRef) -> dict[str, Any]:
+        """Queue a training. Raises `NotFound` for a project that never came to /setup."""
+        key = self._key(ref)
+        if self.services.store.projects.get(key) is None:
+            raise NotFound(f"Project {ref.label_studio_id} is not known here; connect it in Label Studio first.")
+        return self._start_training(key)
+
+    def versions(self, ref: ProjectRef | None) -> list[str]:
+        """Prediction versions of the consensus, newest first; of all projects without `ref`."""
+        store = self.services.store
+        keys = [each.key for each in store.projects.all()] if ref is None else [self._key(ref)]
+        names = dict.fromkeys(self.services.prediction.version(key) for key in keys)
+        for key in keys:
+            names |= dict.fromkeys(f"consensus@{each.name}" for each in store.versions.recent(key) if each.path)
+        return list(names)
+
+    def job(self, job_id: str) -> Job | None:
+        return self.services.store.jobs.get(job_id)
+
+    def is_training(self, ref: ProjectRef) -> bool:
+        job = self.services.store.jobs.pending(self._key(ref), JobKind.TRAIN)
+        return job is not None and job.state is JobState.RUNNING
+
+    def check_config(self, xml: str) -> LabelConfig:
+        """The configuration as Polyvox understands it. Raises `LabelConfigError`."""
+        return self._parse(xml)
+
+    def _start_training(self, key: str) -> dict[str, Any]:
+        return {"job": self.services.triggers.start_training(key).id}
+
+    def _check(self, label_config: str) -> None:
+        if label_config.strip():
+            self._parse(label_config)
+
+    def _key(self, ref: ProjectRef) -> str:
+        """The project's key, also where only its id was given. Raises `NotFound`."""
+        if ref.key is not None:
+            return ref.key
+        project = self.services.store.projects.by_label_studio_id(ref.label_studio_id)
+        if project is None:
+            raise NotFound(
+                f"Project {ref.label_studio_id} is not known here; /setup must name it as <id>.<created epoch> first.")
+        return project.key
+
+    def _project_of(self, tasks: Sequence[Mapping[str, Any]]) -> ProjectRef:
+        """Stock servers hand no project to `predict`: take their instance's, else the one that the tasks name."""
+        if self._own_project:
+            return parse_project(self._own_project)
+        return parse_project(tasks[0].get("project") if tasks else None, "tasks[0].project")

@@ -1,0 +1,7 @@
+"""HTTP routes as small blueprints. Handlers read the request, call the served object and shape the answer."""
+
+from __future__ import annotations
+
+from backend.routes import health, legacy, metrics, ml, status, webhook
+
+BLUEPRINTS = (health.blueprint, ml.blueprint, webhook.blueprint, status.blueprint, metrics.blueprint, legacy.blueprint)

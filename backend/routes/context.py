@@ -1,0 +1,38 @@
+"""What handlers reach through the current app (there is no module-global app), and how they read a body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from flask import current_app, request
+from werkzeug.exceptions import UnsupportedMediaType
+
+from backend.protocol import read_json
+from backend.telemetry import Metrics
+
+if TYPE_CHECKING:
+    from backend.bootstrap import Services
+    from backend.ml_backend import PolyvoxBackend
+
+EXTENSION = "polyvox"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The parts of one app."""
+
+    services: Services
+    backend: PolyvoxBackend
+    metrics: Metrics
+
+
+def context() -> Context:
+    return cast(Context, current_app.extensions[EXTENSION])
+
+
+def body() -> dict[str, Any]:
+    """The JSON object in the body. Raises `ClientError`, 413 over the limit, 415 for another content type."""
+    if request.mimetype != "application/json" and not request.mimetype.endswith("+json"):
+        raise UnsupportedMediaType("The content type is not application/json.")
+    return read_json(request.get_data(cache=False))
