@@ -6,8 +6,10 @@ loaded by `build_services` only, so that a web server can fork before it and `--
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backend.ports import Clock, LabelStudio, Store
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from backend.services.training import Training
     from backend.services.triggers import Triggers
     from model.encoders import Encoder
+
+
+GPU_DRIVERS = ("/proc/driver/nvidia/version", "/dev/dxg", "/dev/kfd")  # native, Windows' Linux, AMD
 
 
 def utc_now() -> datetime:
@@ -131,9 +136,12 @@ def load_encoder(settings: Settings) -> Encoder:
 
 
 def device_of(settings: Settings) -> str:
-    """"cuda" or "cpu": `auto` takes a GPU when there is one."""
+    """"cuda" or "cpu" for `auto`: a GPU is taken when there is one. Asks torch only where a driver is to be seen, since
+    that costs seconds and most processes do not need it."""
     if settings.device != "auto":
         return settings.device
+    if sys.platform == "linux" and not any(Path(driver).exists() for driver in GPU_DRIVERS):
+        return "cpu"
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"

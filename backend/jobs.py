@@ -1,8 +1,8 @@
 """Running one claimed job: kind -> service, progress -> heartbeat, outcome -> job row, follow-ups.
 
 Invariants: a job that lost its lease, or whose process is told to stop, ends at its next progress call and writes
-nothing more; every other end is recorded on the row. Expected failures are recorded as their sentence, anything else as a
-reference to the log: the message of a foreign exception may quote labels or tasks, so it is not shown to anybody.
+nothing more; every other end is recorded on the row. Expected failures are recorded as their sentence, anything else as
+a reference to the log: the message of a foreign exception may quote labels or tasks, so it is not shown to anybody.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def run_job(services: Services, job: Job, *, owner: str, stop: threading.Event |
 def _fail(services: Services, job: Job, owner: str, error: str, *, retry_in_s: float | None) -> None:
     again = retry_in_s is not None and job.attempts < services.settings.job_attempts
     retry_at = services.clock() + timedelta(seconds=retry_in_s or 0.0) if again else None
-    logger.warning("%s of project %s failed%s: %s", job.kind, job.project, ", to be tried again" if again else "", error)
+    then = ", to be tried again" if again else ""
+    logger.warning("%s of project %s failed%s: %s", job.kind, job.project, then, error)
     services.store.jobs.fail(job.id, owner, error=error, retry_at=retry_at)
     if not again:
         _after_reading(services, job)
@@ -162,7 +163,7 @@ def _reconcile(services: Services, job: Job, progress: Progress) -> Figures:
 
 
 def _train(services: Services, job: Job, progress: Progress) -> Figures:
-    return services.training.run(job.project, progress)
+    return services.training.run(job.project, progress, full=bool(job.payload.get("full")))
 
 
 def _deliver(services: Services, job: Job, progress: Progress) -> Figures:

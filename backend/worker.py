@@ -4,8 +4,9 @@ Two lanes, so that reading annotations never waits for a training: `quick` (Labe
 The main thread looks at the triggers and at the wish to stop. The process is nice to the web process: `os.nice(10)`
 and a limit on torch's threads.
 
-It ends on SIGTERM or SIGINT, and when embedded also as soon as its web process is gone. A job that is running then goes
-back to the queue at its next progress call; one that makes none within the grace time is taken over when its lease ends.
+It ends on SIGTERM or SIGINT, and when embedded also as soon as its web process is gone. A job that is running then
+goes back to the queue at its next progress call; one that makes none within the grace time is taken over when its lease
+ends.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ NICENESS = 10
 class Worker:
     """The loops of one job process. `run` blocks until `stop` is called."""
 
-    def __init__(self, services: Services, queue: JobQueue, *, tick_s: float = TICK_S, grace_s: float = GRACE_S) -> None:
+    def __init__(
+        self, services: Services, queue: JobQueue, *, tick_s: float = TICK_S, grace_s: float = GRACE_S
+    ) -> None:
         self._services = services
         self._queue = queue
         self._tick_s = tick_s
@@ -86,7 +89,7 @@ class Worker:
             wait_s = max(self._tick_s, TICK_SHARE * (time.monotonic() - begun))
 
     def _guard(self, name: str, kinds: Sequence[JobKind]) -> None:
-        """A lane that dies of a mistake must not leave half a job process behind: end it, the supervisor restarts it."""
+        """A lane that dies of a mistake must not leave half a job process behind: all of it ends and is restarted."""
         try:
             self._lane(name, kinds)
         except BaseException as error:

@@ -31,8 +31,9 @@ class EmbeddedQueue:
             if job is not None or left_s <= 0:
                 return job
             with self._changed:
-                # A ring between the look and this line counts too, hence the comparison instead of a plain wait.
-                self._changed.wait_for(lambda heard=heard: self._rings != heard, timeout=min(self._poll_s, left_s))
+                # A ring between the look and this line counts too, hence the comparison.
+                if self._rings == heard:
+                    self._changed.wait(min(self._poll_s, left_s))
 
     def ring(self) -> None:
         """See `JobQueue.ring`."""

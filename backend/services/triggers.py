@@ -24,7 +24,6 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
 
-from backend.errors import SettingsError
 from backend.ports import Clock, Store
 from backend.records import (
     Delivery,
@@ -38,6 +37,8 @@ from backend.records import (
     Version,
     VoteCounts,
 )
+from backend.services.overrides import settings_of
+from backend.services.served import consensus_version
 from backend.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -156,7 +157,7 @@ def _deliver(situation: Situation) -> Wish | None:
     wish = Wish(kind=JobKind.DELIVER, payload={"changes": situation.votes.changes})
     if delivery is None or delivery.step is not DeliveryStep.DONE:
         return wish
-    if delivery.version != consensus_version(published):
+    if delivery.version != consensus_version(published.name):
         return wish if _since_s(situation, delivery.started_at) >= settings.consensus_every_s else None
     return wish if _enough_new(situation, situation.of(JobKind.DELIVER).changes) else None
 
@@ -182,11 +183,6 @@ def growing(first_s: float, times: int, longest_s: float) -> float:
 def rejected_in_a_row(tried: Sequence[Version]) -> int:
     """How many of the newest versions were rejected since the last that was published."""
     return sum(1 for _ in takewhile(lambda version: version.verdict is Verdict.REJECTED, tried))
-
-
-def consensus_version(version: Version) -> str:
-    """The name under which Label Studio knows the consensus of a version."""
-    return f"consensus@{version.name}"
 
 
 def lately(jobs: Sequence[Job], kind: JobKind) -> Lately:
@@ -247,10 +243,13 @@ class Triggers:
             return self._enqueue(project, Wish(kind=JobKind.RECONCILE, payload={"then_train": True}))
         return self.train_now(project)
 
-    def train_now(self, project: str) -> Job:
-        """Queue a full training at once, whatever the back-off; too few votes make it fail with a sentence."""
+    def train_now(self, project: str, *, full: bool = False) -> Job:
+        """Queue a training at once, whatever the back-off; with too few votes it fails with a sentence.
+
+        With `full` it starts from scratch; otherwise from the published version.
+        """
         changes = self._store.votes.counts(project).changes
-        return self._enqueue(project, Wish(kind=JobKind.TRAIN, payload={"changes": changes, "full": True}))
+        return self._enqueue(project, Wish(kind=JobKind.TRAIN, payload={"changes": changes, "full": full}))
 
     def deliver_now(self, project: str, *, force: bool = False) -> Job:
         """Queue a delivery at once; with `force` the consensus goes along whatever the rate limit."""
@@ -258,12 +257,8 @@ class Triggers:
         return self._enqueue(project, Wish(kind=JobKind.DELIVER, payload=payload))
 
     def settings_of(self, project: Project) -> Settings:
-        """The service's settings with the project's own on top; unusable ones of a project are left out, with a word."""
-        try:
-            return self._settings.for_project(project.settings)
-        except SettingsError as error:
-            logger.warning("the settings of project %s are ignored: %s", project.key, error)
-            return self._settings
+        """The settings that hold for a project."""
+        return settings_of(self._settings, project)
 
     def delivers(self, project: Project) -> bool:
         """Whether predictions of this project may be written into Label Studio."""

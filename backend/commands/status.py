@@ -1,0 +1,141 @@
+"""`status`: what is connected, what runs, how good each version is, what needs attention."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from backend.bootstrap import build_services
+from backend.commands.base import Arguments, Command, find_project, project_argument
+from backend.records import Job, JobState, Version
+from backend.routes.overview import Overview, ProjectView, overview
+from backend.services.served import consensus_version
+from backend.settings import Settings
+
+VERSIONS_SHOWN = 5
+PRIVATE = {"label_config", "settings"}  # long, and no state
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    project_argument(parser, optional=True)
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
+    services = build_services(settings)
+    try:
+        chosen = find_project(services.store, arguments.project).key if arguments.project else None
+        seen = overview(services)
+        views = [view for view in seen.projects if chosen in (None, view.project.key)]
+        versions = {view.project.key: services.store.versions.recent(view.project.key, limit=VERSIONS_SHOWN)
+                    for view in views}
+        seen = dataclasses.replace(seen, projects=views)
+        if arguments.json:
+            print(json.dumps(as_json(seen, versions), indent=2, ensure_ascii=False))
+        else:
+            show(seen, versions, console)
+        return 0
+    finally:
+        services.close()
+
+
+def as_json(seen: Overview, versions: dict[str, list[Version]]) -> dict[str, Any]:
+    """The overview with the newest versions of each project; times in ISO 8601."""
+    plain: dict[str, Any] = _plain(seen)
+    for view in plain["projects"]:
+        view["versions"] = _plain(versions[view["project"]["key"]])
+    return plain
+
+
+def _plain(item: Any) -> Any:
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        return {field.name: _plain(getattr(item, field.name)) for field in dataclasses.fields(item)
+                if field.name not in PRIVATE}
+    if isinstance(item, dict):
+        return {str(name): _plain(each) for name, each in item.items()}
+    if isinstance(item, list | tuple):
+        return [_plain(each) for each in item]
+    if isinstance(item, datetime):
+        return item.isoformat()
+    return item.value if isinstance(item, Enum) else item
+
+
+def show(seen: Overview, versions: dict[str, list[Version]], console: Console) -> None:
+    """For people. Titles, notes and reasons come from elsewhere, so they are printed as plain text, without markup."""
+    _say(console, f"Label Studio: {seen.label_studio_url or 'not connected'}")
+    for sentence in seen.problems:
+        _say(console, f"! {sentence}", "yellow")
+    if not seen.projects:
+        _say(console, "No project yet: add Polyvox as a model in a project's settings in Label Studio.")
+    for view in seen.projects:
+        console.print()
+        _show_project(view, versions[view.project.key], seen.at, console)
+
+
+def _show_project(view: ProjectView, versions: list[Version], now: datetime, console: Console) -> None:
+    project, votes = view.project, view.votes
+    _say(console, f"Project {project.label_studio_id} {project.title}".rstrip(), "bold")
+    waiting = f", {view.dirty} to be read again" if view.dirty else ""
+    _say(console, f"  {view.tasks} tasks{waiting}; {votes.total} votes by {votes.annotators} annotators")
+    _say(console, f"  read from Label Studio {_ago(view.sync.last_success, now)}")
+    _say(console, f"  {_published(view)}")
+    for sentence in view.problems:
+        _say(console, f"  ! {sentence}", "yellow")
+    for job in view.jobs:
+        _say(console, f"  {_job(job, now)}")
+    if versions:
+        table = Table("version", "verdict", "trained", "reason", box=None, padding=(0, 2))
+        for version in versions:
+            cells = (version.name, version.verdict.value, _ago(version.created_at, now), version.reason)
+            table.add_row(*(Text(cell) for cell in cells))
+        console.print(table)
+
+
+def _published(view: ProjectView) -> str:
+    if view.published is None:
+        missing = max(view.min_votes - view.votes.total, 0)
+        if missing:
+            return f"no version yet: training begins at {view.min_votes} votes, {missing} to go"
+        return "no version yet" if view.votes.classes > 1 else "no version yet: every vote says the same"
+    if view.delivery is None:
+        return f"{view.published.name} is published, nothing is delivered yet"
+    if view.delivery.version != consensus_version(view.published.name):
+        return f"{view.published.name} is published; {view.delivery.version} is delivered, the newer one follows"
+    return f"{view.published.name} is published; its delivery: {view.delivery.step.value}"
+
+
+def _job(job: Job, now: datetime) -> str:
+    if job.state is JobState.RUNNING:
+        return f"{job.kind.value}: {job.progress:.0%} {job.note}".rstrip()
+    wait_s = max((job.not_before - now).total_seconds(), 0.0)
+    after = f" after a failure: {job.error}" if job.error else ""
+    return f"{job.kind.value}: waits{f' {wait_s:.0f} s' if wait_s >= 1 else ''}{after}"
+
+
+def _ago(moment: datetime | None, now: datetime) -> str:
+    if moment is None:
+        return "never"
+    seconds = max((now - moment).total_seconds(), 0.0)
+    for unit, length_s in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * length_s:
+            return f"{seconds / length_s:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"
+
+
+def _say(console: Console, sentence: str, style: str = "") -> None:
+    console.print(Text(sentence), style=style, soft_wrap=True)
+
+
+COMMAND = Command(
+    name="status", help="what is connected, what runs, what needs attention", arguments=_arguments, run=_run,
+    description="Show the state of all projects or of one: connection, votes, jobs with their progress, versions with "
+    "their verdicts, and problems with what to do about them. Reads the database only.",
+)
