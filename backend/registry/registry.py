@@ -61,7 +61,7 @@ class Registry:
         """`keep` published versions of a project stay on disk, `in_memory` ladders of all projects in memory."""
         self._store = store
         self._folder = Path(folder)
-        self._device = device
+        self.device = device  # where ladders live and are trained
         self._keep = max(keep, 2)  # the previous one stands in for a damaged one
         self._in_memory = in_memory
         self._clock = clock
@@ -139,7 +139,7 @@ class Registry:
             if self._damage_is_fresh(version.path):
                 return None
             try:
-                ladder = Ladder.load(self._folder / version.path, device=self._device)
+                ladder = Ladder.load(self._folder / version.path, device=self.device)
             except (CheckpointError, OSError) as error:
                 log.warning("version %s of project %s cannot be loaded: %s", version.name, version.project, error)
                 self._damaged[version.path] = self._seconds()
