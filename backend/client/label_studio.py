@@ -1,0 +1,126 @@
+"""The Label Studio API as far as Polyvox uses it; one method per thing one wants to know or do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from backend.client.tasks import TaskReader
+from backend.client.transport import SLOW_TIMEOUT_S, Transport
+from backend.errors import LabelStudioError
+from backend.ports import Clock
+from backend.settings import Settings
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class LabelStudioClient:
+    """`ports.LabelStudio` over HTTP. Makes no request when built; every method raises LabelStudioError."""
+
+    def __init__(self, settings: Settings, *, clock: Clock = utc_now, backoff_s: float = 0.5) -> None:
+        self._http = Transport(
+            settings.label_studio_url, settings.label_studio_api_key, clock=clock, backoff_s=backoff_s
+        )
+        self._tasks = TaskReader(self._http)
+
+    def project(self, project_id: int) -> dict[str, Any]:
+        answer = self._http.json("GET", f"/api/projects/{project_id}/")
+        if not isinstance(answer, dict):
+            raise LabelStudioError("Label Studio answered with something that is not a project.", retry=False)
+        return answer
+
+    def task(self, project_id: int, task_id: int) -> dict[str, Any] | None:
+        return self._tasks.by_id(project_id, [task_id]).get(task_id)
+
+    def tasks_by_id(self, project_id: int, task_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        return self._tasks.by_id(project_id, task_ids)
+
+    def changed_tasks(
+        self, project_id: int, since: datetime | None, *, page_size: int = 100
+    ) -> Iterator[list[dict[str, Any]]]:
+        return self._tasks.changed(project_id, since, page_size=page_size)
+
+    def task_ids(self, project_id: int) -> Iterator[list[int]]:
+        return self._tasks.ids(project_id)
+
+    def users(self) -> dict[str, str]:
+        """annotator id -> e-mail, or user name where there is none."""
+        return {str(user["id"]): user.get("email") or user.get("username") or str(user["id"]) for user in self._users()}
+
+    def import_predictions(self, project_id: int, predictions: Sequence[Mapping[str, Any]]) -> int:
+        """Bulk import. One task that is gone makes Label Studio refuse all, so they are then sorted out and left."""
+        rows = [dict(prediction) for prediction in predictions]
+        if not rows:
+            return 0
+        try:
+            return self._import(project_id, rows)
+        except LabelStudioError as error:
+            if error.http_status != 400:
+                raise
+            here = self._tasks.existing(project_id, [row["task"] for row in rows])
+            left = [row for row in rows if row["task"] in here]
+            if len(left) == len(rows):
+                raise
+        return self._import(project_id, left) if left else 0
+
+    def prediction_versions(self, project_id: int) -> dict[str, int]:
+        answer = self._http.json("GET", f"/api/projects/{project_id}/model-versions/")
+        return {str(version): int(number) for version, number in (answer or {}).items()}
+
+    def predicted_tasks(self, project_id: int, version: str) -> set[int]:
+        return self._tasks.predicted(project_id, version)
+
+    def select_version(self, project_id: int, version: str) -> None:
+        """Label Studio answers 400 to a version of which it has no prediction."""
+        self._http.json("PATCH", f"/api/projects/{project_id}/", body={"model_version": version})
+
+    def selected_version(self, project_id: int) -> str:
+        return str(self.project(project_id).get("model_version") or "")
+
+    def delete_version(self, project_id: int, version: str) -> None:
+        """Delete all predictions of a version. Label Studio then forgets the selected version in cases where another
+        one is selected (a live backend); it is selected again."""
+        before = self.selected_version(project_id)
+        path = f"/api/projects/{project_id}/model-versions/"
+        self._http.json("DELETE", path, body={"model_version": version}, timeout_s=SLOW_TIMEOUT_S)
+        if before not in ("", version) and self.selected_version(project_id) != before:
+            self.select_version(project_id, before)
+
+    def webhooks(self, project_id: int) -> list[dict[str, Any]]:
+        return list(self._http.json("GET", "/api/webhooks/", params={"project": project_id}) or [])
+
+    def ml_backends(self, project_id: int) -> list[dict[str, Any]]:
+        return list(self._http.json("GET", "/api/ml/", params={"project": project_id}) or [])
+
+    def register_webhook(self, project_id: int, url: str, headers: Mapping[str, str]) -> None:
+        """Make Label Studio tell `url` of every event. One that is there already (Label Studio makes it, without
+        headers, when a backend is added) gets the headers; running this again changes nothing."""
+        body = {
+            "url": url,
+            "headers": dict(headers),
+            "send_payload": True,
+            "send_for_all_actions": True,
+            "is_active": True,
+        }
+        mine = [hook for hook in self.webhooks(project_id) if _same_address(str(hook.get("url")), url)]
+        if not mine:
+            self._http.json("POST", "/api/webhooks/", body=body | {"project": project_id})
+            return
+        if any(mine[0].get(name) != value for name, value in body.items()):
+            self._http.json("PATCH", f"/api/webhooks/{mine[0]['id']}/", body=body)
+
+    def _import(self, project_id: int, rows: list[dict[str, Any]]) -> int:
+        path = f"/api/projects/{project_id}/import/predictions"
+        answer = self._http.json("POST", path, body=rows, timeout_s=SLOW_TIMEOUT_S)
+        return int((answer or {}).get("created", 0))
+
+    def _users(self) -> list[dict[str, Any]]:
+        answer = self._http.json("GET", "/api/users/")
+        return [user for user in answer or [] if isinstance(user, dict) and "id" in user]
+
+
+def _same_address(one: str, other: str) -> bool:
+    return one.rstrip("/") == other.rstrip("/")

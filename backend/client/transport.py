@@ -1,0 +1,144 @@
+"""HTTP to one Label Studio: pooled connections, time-outs, retries of what may be repeated, and honest errors.
+
+GET, PATCH and DELETE are repeated with back-off (they have the same effect twice); POST is not, since a repeated import
+would store everything twice. Redirects are followed within the same origin only, so the token never leaves it.
+Messages of errors name method, path and status, never bodies: these may carry label text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
+
+from backend.client.auth import TokenAuth
+from backend.errors import LabelStudioError
+from backend.ports import Clock
+
+CONNECT_TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 60.0
+SLOW_TIMEOUT_S = 600.0  # bulk imports and deletions of versions: minutes on a busy SQLite
+RETRIES = 3
+REDIRECTS = (301, 302, 303, 307, 308)
+REPEATABLE = frozenset({"GET", "PATCH", "DELETE"})
+REFUSED = (
+    "Label Studio refused the token (401): check LABEL_STUDIO_API_KEY. It takes a personal access token, or a legacy"
+    " token where the organisation allows legacy tokens."
+)
+NOT_SET = "Label Studio is not connected: set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY."
+
+
+class Transport:
+    """Requests with JSON bodies and answers. Safe for several threads."""
+
+    def __init__(self, url: str, key: str, *, clock: Clock, backoff_s: float = 0.5) -> None:
+        self._base = url.rstrip("/")
+        self._connected = bool(url and key)
+        self._session = requests.Session()
+        retry = Retry(
+            total=RETRIES,
+            redirect=False,
+            backoff_factor=backoff_s,
+            status_forcelist=(429, 500, 502, 503, 504),
+            allowed_methods=REPEATABLE,
+            raise_on_status=False,
+            respect_retry_after_header=False,  # an hour's pause belongs to the job queue, not into a request
+        )
+        adapter = HTTPAdapter(max_retries=retry, pool_maxsize=16)
+        self._session.mount("http://", adapter)
+        self._session.mount("https://", adapter)
+        self._auth = TokenAuth(key, refresh=self._refresh, clock=clock)
+
+    def json(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, Any] | None = None,
+        body: Any = None,
+        timeout_s: float = READ_TIMEOUT_S,
+    ) -> Any:
+        """Send a request and decode its answer; None for an empty one. Raises LabelStudioError."""
+        if not self._connected:
+            raise LabelStudioError(NOT_SET, retry=False)
+        response = self._send(method, path, params, body, timeout_s, self._auth)
+        if response.status_code == 401 and self._auth.refused():
+            response = self._send(method, path, params, body, timeout_s, self._auth)
+        return _decoded(response, method, path)
+
+    def _send(
+        self, method: str, path: str, params: dict[str, Any] | None, body: Any, timeout_s: float, auth: TokenAuth | None
+    ) -> requests.Response:
+        url = self._base + path
+        for _ in range(4):
+            try:
+                response = self._session.request(
+                    method,
+                    url,
+                    params=params,
+                    json=body,
+                    auth=auth or _no_auth,
+                    timeout=(CONNECT_TIMEOUT_S, timeout_s),
+                    allow_redirects=False,
+                )
+            except requests.exceptions.Timeout as error:
+                raise LabelStudioError(f"Label Studio did not answer {method} {path} in time.", retry=True) from error
+            except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema) as error:
+                raise LabelStudioError("LABEL_STUDIO_URL is not a web address.", retry=False) from error
+            except requests.exceptions.InvalidHeader as error:
+                raise LabelStudioError(REFUSED, retry=False) from error
+            except requests.exceptions.RequestException as error:
+                raise LabelStudioError(f"Label Studio cannot be reached for {method} {path}.", retry=True) from error
+            if response.status_code not in REDIRECTS:
+                return response
+            url, params = _same_origin(url, response, method), None
+        raise LabelStudioError(f"Label Studio redirects {method} {path} in circles.", retry=False)
+
+    def _refresh(self, personal_token: str) -> str:
+        path = "/api/token/refresh/"
+        response = self._send("POST", path, None, {"refresh": personal_token}, READ_TIMEOUT_S, None)
+        answer = _decoded(response, "POST", path)
+        access = answer.get("access") if isinstance(answer, dict) else None
+        if not isinstance(access, str):
+            raise LabelStudioError("Label Studio gave no access token for LABEL_STUDIO_API_KEY.", retry=False)
+        return access
+
+
+def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Given instead of nothing, since `requests` would then look for a .netrc file."""
+    return request
+
+
+def _same_origin(url: str, response: requests.Response, method: str) -> str:
+    target = urljoin(url, response.headers.get("Location", ""))
+    here, there = urlsplit(url), urlsplit(target)
+    if (here.scheme, here.netloc) != (there.scheme, there.netloc):
+        message = "Label Studio redirects to another address; set LABEL_STUDIO_URL to the one that answers itself."
+        raise LabelStudioError(message, retry=False, http_status=response.status_code)
+    if method != "GET":
+        message = f"Label Studio redirects {method} {here.path}, which would lose its body; check LABEL_STUDIO_URL."
+        raise LabelStudioError(message, retry=False, http_status=response.status_code)
+    return target
+
+
+def _decoded(response: requests.Response, method: str, path: str) -> Any:
+    status = response.status_code
+    if status == 401:
+        raise LabelStudioError(REFUSED, retry=False, http_status=status)
+    if status >= 400:
+        hint = " The owner of LABEL_STUDIO_API_KEY may not do this." if status == 403 else ""
+        raise LabelStudioError(
+            f"Label Studio answered {status} to {method} {path}.{hint}",
+            retry=status >= 500 or status in (408, 425, 429),
+            http_status=status,
+        )
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except requests.exceptions.JSONDecodeError as error:
+        message = f"Label Studio answered {method} {path} with something that is not JSON; check LABEL_STUDIO_URL."
+        raise LabelStudioError(message, retry=False, http_status=status) from error
