@@ -35,6 +35,7 @@ from backend.ports import Store
 from backend.records import JobKind, JobState
 from backend.settings import Settings
 
+VERSION = "0.1.0"  # of Polyvox; a test keeps it in step with pyproject.toml
 OWN_LOGGERS = ("backend", "model", "polyvox")
 HIDDEN = "***"
 LONGEST_MESSAGE = 2000
@@ -113,8 +114,8 @@ def safe_message(error: BaseException) -> str:
     """The message of our own exceptions and of the operating system's; of others without what is in quotes."""
     if isinstance(error, PolyvoxError | OSError):
         return one_line(str(error))
-    text = str(error).split("[SQL:")[0].split("[parameters:")[0]
-    return one_line(_QUOTED.sub("'...'", text))[:300].strip()
+    first_line = str(error).strip().partition("\n")[0]  # SQLAlchemy and database drivers repeat values from the second on
+    return one_line(_QUOTED.sub("'...'", first_line))[:300]
 
 
 def configure_logging(settings: Settings, stream: TextIO | None = None) -> None:

@@ -126,7 +126,8 @@ def service_problems(settings: Settings, projects: Sequence[ProjectView], now: d
 def sync_problems(sync: SyncState) -> list[str]:
     if not sync.last_error:
         return []
-    return [f"Reading Label Studio failed {sync.failures} times in a row: {sync.last_error} It is tried again."]
+    often = f"{sync.failures} times in a row" if sync.failures > 1 else "once"
+    return [f"Reading Label Studio failed {often}, it is tried again: {sync.last_error}"]
 
 
 def job_problems(recent: Sequence[Job]) -> list[str]:

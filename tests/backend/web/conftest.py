@@ -1,0 +1,133 @@
+"""A web app around small services: a real store in a temporary SQLite file, and an ingest and a prediction that are
+just enough to see what the routes hand over. `test_real_services` does the same with everything real.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from backend.app import create_app
+from backend.services.triggers import Triggers
+from backend.settings import Settings
+from backend.store import open_store
+
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "tests" / "fixtures" / "label-studio"
+# What stands in the recorded requests for secrets, replaced by something that can be looked for.
+SECRETS = {"<ADMIN_TOKEN>": "5ec4e7ad0123456789abcdef0123456789abcdef", "<PROJECT_TOKEN>": "5ec4e7b00123456789abcdef"}
+NOW = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
+CONFIG = '<View><Text name="text" value="$text"/><Choices name="label" toName="text"><Choice value="A"/>' \
+         '<Choice value="B"/></Choices></View>'
+
+
+@dataclass
+class SmallIngest:
+    """Keeps what it was given; like the real one it makes the project known and marks its tasks."""
+
+    store: Any
+    payloads: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def webhook(self, payload: Mapping[str, Any]) -> SimpleNamespace:
+        self.payloads.append(payload)
+        project = payload["project"]
+        created = datetime.fromisoformat(project["created_at"]) if project["created_at"] else None
+        known = self.store.projects.by_label_studio_id(project["id"])
+        key = f"{project['id']}.{int(created.timestamp())}" if created else known.key if known else None
+        if key is None:
+            return SimpleNamespace(
+                accepted=False, project=None, marked=0, message="The project is not known.", start_training=False)
+        self.store.projects.ensure(key, title=project["title"], label_config=project["label_config"])
+        task = payload.get("task", payload.get("tasks", []))
+        ids = [each["id"] for each in (task if isinstance(task, list) else [task])]
+        self.store.tasks.mark_dirty(key, ids)
+        return SimpleNamespace(
+            accepted=True, project=key, marked=len(ids), message="Marked.",
+            start_training=payload["action"] == "START_TRAINING")
+
+
+@dataclass
+class SmallPrediction:
+    """One own prediction and the consensus for each task with text; `broken` makes it fail as code does."""
+
+    asked: list[tuple[str, str, Sequence[Mapping[str, Any]], float]] = field(default_factory=list)
+    broken: Exception | None = None
+
+    def version(self, project_key: str) -> str:
+        return "consensus@r3" if project_key else "consensus@r0"
+
+    def answer(
+        self, project_key: str, label_config: str, tasks: Sequence[Mapping[str, Any]], *, deadline_s: float
+    ) -> list[list[dict[str, Any]]]:
+        self.asked.append((project_key, label_config, tasks, deadline_s))
+        if self.broken is not None:
+            raise self.broken
+        return [[_prediction("annotator:5@r3"), _prediction("consensus@r3")] if task["data"] else [] for task in tasks]
+
+
+def _prediction(version: str) -> dict[str, Any]:
+    region = {"from_name": "label", "to_name": "text", "type": "choices", "value": {"choices": ["A"]}}
+    return {"result": [region], "score": 0.75, "model_version": version}
+
+
+def make_services(folder: Path, **overrides: Any) -> SimpleNamespace:
+    settings = Settings(data_dir=folder, **overrides)
+    folder.mkdir(parents=True, exist_ok=True)
+    store = open_store(settings.database_url)
+    return SimpleNamespace(
+        settings=settings, store=store, ingest=SmallIngest(store), prediction=SmallPrediction(), clock=lambda: NOW,
+        triggers=Triggers(store=store, settings=settings, clock=lambda: NOW),
+        registry=SimpleNamespace(problem=lambda project: ""),
+    )
+
+
+@pytest.fixture
+def services_with(tmp_path: Path) -> Any:
+    made: list[SimpleNamespace] = []
+
+    def make(**overrides: Any) -> SimpleNamespace:
+        made.append(make_services(tmp_path / str(len(made)), **overrides))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.store.close()
+
+
+@pytest.fixture
+def services(services_with: Callable[..., SimpleNamespace]) -> SimpleNamespace:
+    return services_with()
+
+
+@pytest.fixture
+def client(services: SimpleNamespace) -> FlaskClient:
+    return create_app(services).test_client()
+
+
+@pytest.fixture
+def pyproject() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def recorded(name: str) -> dict[str, Any]:
+    """The request of a recorded exchange, with findable secrets."""
+    text = (FIXTURES / name).read_text()
+    for placeholder, secret in SECRETS.items():
+        text = text.replace(placeholder, secret)
+    request: dict[str, Any] = json.loads(text)["request"]
+    return request
+
+
+def recorded_requests() -> list[str]:
+    """Names of the files that hold a request which Label Studio made to a backend."""
+    contents = {path.name: json.loads(path.read_text()) for path in sorted(FIXTURES.glob("*.json"))}
+    return [name for name, content in contents.items() if isinstance(content, dict) and "request" in content]
