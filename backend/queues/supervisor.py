@@ -2,7 +2,8 @@
 
 Every web process has a supervisor; a file lock in the data folder decides whose child runs. The child inherits the
 lock, so that it stays taken until the child is really gone, even when its web process was killed meanwhile; then the
-next supervisor takes over. The child ends by itself when its standard input closes, which happens however the parent dies.
+next supervisor takes over. The child ends by itself when its standard input closes, which happens however the parent
+dies.
 
 Invariant: never two embedded job processes for one data folder.
 """

@@ -1,7 +1,7 @@
 """When to do what: a project's situation -> the jobs that should be queued now.
 
 `decide` is a pure function of a `Situation`, so that every rule can be tested as a row of a table. `Triggers` gathers
-situations (counts only, no votes and no tasks are read) and queues what `decide` wants; calling it twice does no harm,
+situations (counts, no votes and no task data are read) and queues what `decide` wants; calling it twice does no harm,
 since a wish for a job that is queued or running is dropped.
 
 Rules, each per project:
@@ -10,8 +10,9 @@ Rules, each per project:
 - train: `train_after_votes` changed votes since the last version tried, or at least one and `train_after_quiet_s` of
   quiet; never below `min_votes` or two classes, never while the very first reading still runs; after each rejected
   version in a row the wait doubles, and the first of them is followed by one full retrain even without new votes;
-- deliver: the published version is not the delivered one (at most every `consensus_every_s`; a publishing job asks for
-  its own delivery at once), a delivery was interrupted, or votes changed and went quiet (own predictions move on);
+- deliver: the published version is not the delivered one, or tasks are new (both at most every `consensus_every_s`; a
+  publishing job asks for its own delivery at once), a delivery was interrupted, or votes changed and went quiet (own
+  predictions move on);
 - a kind whose last jobs failed waits, twice as long after each failure.
 """
 
@@ -77,6 +78,7 @@ class Situation:
     connected: bool  # Label Studio's address and key are set
     votes: VoteCounts
     dirty: int = 0
+    newest_task: int = 0  # highest task id
     sync: SyncState = field(default_factory=SyncState)
     tried: Sequence[Version] = ()  # newest first
     published: Version | None = None
@@ -157,7 +159,7 @@ def _deliver(situation: Situation) -> Wish | None:
     wish = Wish(kind=JobKind.DELIVER, payload={"changes": situation.votes.changes})
     if delivery is None or delivery.step is not DeliveryStep.DONE:
         return wish
-    if delivery.version != consensus_version(published.name):
+    if delivery.version != consensus_version(published.name) or situation.newest_task > delivery.imported_through:
         return wish if _since_s(situation, delivery.started_at) >= settings.consensus_every_s else None
     return wish if _enough_new(situation, situation.of(JobKind.DELIVER).changes) else None
 
@@ -206,6 +208,7 @@ class Triggers:
         self._settings = settings
         self._clock = clock
         self._started_at = clock()
+        self._newest: dict[str, tuple[int, int]] = {}  # project -> number of tasks, highest id then
         self.connected = bool(settings.label_studio_url and settings.label_studio_api_key)
 
     def tick(self) -> list[Job]:
@@ -227,12 +230,21 @@ class Triggers:
             connected=self.connected,
             votes=store.votes.counts(key),
             dirty=store.tasks.dirty_count(key),
+            newest_task=self._newest_task(key),
             sync=store.projects.sync_state(key),
             tried=store.versions.recent(key, limit=VERSIONS_LOOKED_AT),
             published=store.versions.published(key),
             delivery=store.deliveries.latest(key),
             lately={kind: lately(jobs, kind) for kind in JobKind},
         )
+
+    def _newest_task(self, project: str) -> int:
+        """Ids are read again only when the number of tasks has changed."""
+        count = self._store.tasks.count(project)
+        if self._newest.get(project, (0, 0))[0] != count:
+            ids = self._store.tasks.ids(project)
+            self._newest[project] = (count, int(ids[-1]) if len(ids) else 0)
+        return self._newest.get(project, (0, 0))[1]
 
     def start_training(self, project: str) -> Job:
         """Somebody asked for a training: read Label Studio first where that is possible, then train whatever is new.

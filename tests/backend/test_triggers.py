@@ -14,6 +14,8 @@ from backend.records import (
     JobKind,
     JobState,
     SyncState,
+    Task,
+    TaskSnapshot,
     Verdict,
     Version,
     VoteCounts,
@@ -43,7 +45,8 @@ def version(number: int, *, changes: int, published: bool = True, age_s: float =
 
 
 def delivered(name: str = "r1", *, step: DeliveryStep = DeliveryStep.DONE, age_s: float = 1000.0) -> Delivery:
-    return Delivery(project="1.1", version=f"consensus@{name}", step=step, started_at=ago(age_s), finished_at=None)
+    return Delivery(project="1.1", version=f"consensus@{name}", step=step, started_at=ago(age_s), finished_at=None,
+                    imported_through=7)
 
 
 def situation(**changes: Any) -> Situation:
@@ -127,6 +130,9 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("another version is published", {"published": version(2, changes=30)}, {"deliver"}),
     ("another is published, delivered just now",
      {"published": version(2, changes=30), "delivery": delivered(age_s=299)}, set()),
+    ("new tasks", {"newest_task": 8}, {"deliver"}),
+    ("new tasks, delivered just now", {"newest_task": 8, "delivery": delivered(age_s=299)}, set()),
+    ("no new tasks", {"newest_task": 7}, set()),
     ("interrupted", {"delivery": delivered(step=DeliveryStep.DELETE, age_s=10)}, {"deliver"}),
     ("interrupted, but it runs", {"delivery": delivered(step=DeliveryStep.IMPORT, age_s=10),
                                   "lately": with_lately(JobKind.DELIVER, pending=True)}, set()),
@@ -193,6 +199,21 @@ def test_ticks_queue_each_job_once(tmp_path: Any) -> None:
     store.tasks.mark_dirty("1.1", [5])
     assert [job.kind for job in triggers.tick()] == [JobKind.SYNC]
     assert triggers.tick() == []
+    store.close()
+
+
+def test_situation_counts(tmp_path: Any) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: NOW)
+    project = store.projects.ensure("1.1")
+    triggers = Triggers(store=store, settings=SETTINGS, clock=lambda: NOW)
+    assert (triggers.situation(project).newest_task, triggers.situation(project).dirty) == (0, 0)
+    for number in (4, 9):
+        store.tasks.take_over("1.1", [TaskSnapshot(
+            task=Task(id=number, data={}, updated_at=NOW), annotations=[], votes=[])])
+        assert triggers.situation(project).newest_task == number
+    store.tasks.remove("1.1", [9])
+    store.tasks.mark_dirty("1.1", [4])
+    assert (triggers.situation(project).newest_task, triggers.situation(project).dirty) == (4, 1)
     store.close()
 
 

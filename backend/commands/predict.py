@@ -1,0 +1,109 @@
+"""`predict`: what the published version says about a task, for each annotator and all together."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from backend.bootstrap import Services, build_services
+from backend.commands.base import Arguments, Command, find_project, project_argument
+from backend.errors import ClientError, NotFound
+from backend.labeling import parse_config
+from backend.records import Project, StoredVote
+from backend.services.served import Offer, as_votes
+from backend.settings import Settings
+from model.spaces import Value
+
+CONSENSUS = "consensus"
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    project_argument(parser)
+    parser.add_argument("--task", metavar="N", type=int, action="append", required=True,
+                        help="id of a task in Label Studio; may be given several times")
+    parser.add_argument("--json", action="store_true", help="for programs, with the probability of each class")
+
+
+def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
+    services = build_services(settings)
+    try:
+        project = find_project(services.store, arguments.project)
+        rows = predictions(services, project, arguments.task)
+        if arguments.json:
+            print(json.dumps(rows, indent=2, ensure_ascii=False))
+        else:
+            console.print(_table(rows))
+        return 0
+    finally:
+        services.close()
+
+
+def predictions(services: Services, project: Project, task_ids: list[int]) -> list[dict[str, Any]]:
+    """One row for each task, control and annotator, and one for the consensus. Changes and delivers nothing.
+
+    Votes on the tasks are used as evidence, as they are in what is delivered. Raises ClientError, NotFound.
+    """
+    loaded = services.registry.published(project.key)
+    if loaded is None:
+        raise ClientError(f"Project {project.label_studio_id} has no published version yet.")
+    ids = list(dict.fromkeys(task_ids))
+    tasks = services.store.tasks.get(project.key, ids)
+    if len(tasks) < len(ids):
+        missing = ", ".join(str(each) for each in ids if each not in {task.id for task in tasks})
+        raise NotFound(f"Polyvox knows no task {missing} in project {project.label_studio_id}.")
+    config = parse_config(project.label_config)
+    contents = [config.content(task.data) for task in tasks]
+    if not all(contents):
+        raise ClientError("A task without text cannot be predicted: " + ", ".join(
+            str(task.id) for task, content in zip(tasks, contents, strict=True) if not content))
+    votes = services.store.votes.of_tasks(project.key, [task.id for task in tasks])
+    who = [each.annotator for each in services.store.votes.activity(project.key)]
+    names = {each.annotator: each.name for each in services.store.votes.activity(project.key)}
+    answer = loaded.ladder.predict(
+        services.features.texts(contents), who, units=[str(task.id) for task in tasks], given=as_votes(votes))
+    given = {(vote.task_id, vote.control, vote.annotator): _say(vote.value) for vote in _whole_tasks(votes)}
+    rows = []
+    for row, task in enumerate(tasks):
+        for control, space in loaded.ladder.spaces.items():
+            offer = Offer(space, np.ones(len(space.classes), dtype=np.bool_))
+            columns = [(each, answer[control].served[row, column]) for column, each in enumerate(who)]
+            for annotator, p in [*columns, (CONSENSUS, answer[control].consensus[row])]:
+                chosen = offer.choose(p)
+                assert chosen is not None  # every class is offered
+                rows.append({
+                    "task": task.id, "control": control, "annotator": annotator,
+                    "name": names.get(annotator, annotator), "predicted": _say(chosen[0]), "confidence": round(chosen[1], 4),
+                    "vote": given.get((task.id, control, annotator)), "version": loaded.version.name,
+                    "probabilities": {name: round(float(each), 4) for name, each in zip(space.classes, p, strict=True)},
+                })
+    return rows
+
+
+def _whole_tasks(votes: list[StoredVote]) -> list[StoredVote]:
+    return [vote for vote in votes if vote.unit == str(vote.task_id)]
+
+
+def _say(value: Value) -> str:
+    return ", ".join(str(each) for each in value.data) if isinstance(value.data, tuple) else str(value.data)
+
+
+def _table(rows: list[dict[str, Any]]) -> Table:
+    table = Table("task", "control", "annotator", "predicted", "confidence", "their vote", box=None, padding=(0, 2))
+    for row in rows:
+        cells = (str(row["task"]), row["control"], row["name"], row["predicted"], f"{row['confidence']:.2f}",
+                 row["vote"] or "")
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+COMMAND = Command(
+    name="predict", help="what the published version says about a task", arguments=_arguments, run=_run,
+    description="Show the label that the published version expects of each annotator on a task, the consensus, and the "
+    "votes there are. Reads only; nothing is delivered.",
+)
