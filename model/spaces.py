@@ -69,7 +69,7 @@ class Value:
                 return cls(value_kind, float(data))
             case ValueKind.CLASSES if isinstance(data, list) and all(isinstance(item, str) for item in data):
                 return cls(value_kind, tuple(data))
-            case ValueKind.PATHS | ValueKind.RANKING if isinstance(data, list) and all(isinstance(i, list) for i in data):
+            case ValueKind.PATHS | ValueKind.RANKING if isinstance(data, list) and all(_is_path(item) for item in data):
                 return cls(value_kind, tuple(tuple(path) for path in data))
         raise ModelError(f"a stored value of kind {kind!r} has data of another type")
 
@@ -116,7 +116,13 @@ class MultipleChoice:
         return Value.of_classes([name for name, p in zip(self.classes, row, strict=True) if p >= 0.5])
 
     def contains(self, value: Value) -> bool:
-        return value.kind is ValueKind.CLASSES and isinstance(value.data, tuple) and set(value.data) <= set(self.classes)
+        if value.kind is not ValueKind.CLASSES or not isinstance(value.data, tuple):
+            return False
+        return set(value.data) <= set(self.classes)
 
 
 Space = SingleChoice | MultipleChoice
+
+
+def _is_path(item: object) -> bool:
+    return isinstance(item, list) and all(isinstance(part, str) for part in item)

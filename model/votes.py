@@ -61,8 +61,9 @@ class Votes:
     scored: NDArray[np.bool_]  # (N,) may be used to score and calibrate
 
     def __post_init__(self) -> None:
-        columns = (self.unit, self.annotator, self.control, self.value, self.time, self.weight, self.provenance, self.scored)
-        if len({len(column) for column in columns}) != 1:
+        keys = (self.unit, self.annotator, self.control, self.value)
+        facts = (self.time, self.weight, self.provenance, self.scored)
+        if len({len(column) for column in (*keys, *facts)}) != 1:
             raise ModelError("the columns of Votes differ in length")
 
     def __len__(self) -> int:

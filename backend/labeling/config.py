@@ -1,0 +1,138 @@
+"""A label config, read: the controls that are learned, those that are not and why, and what text a task shows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from backend.errors import LabelConfigError
+from backend.labeling.controls import Control, Place, Unmodelled, is_control, read_control
+from backend.labeling.markup import Tag, read, walk
+from backend.labeling.objects import OBJECT_TAGS, ObjectTag, Unread, content, defined, read_object
+from model.spaces import Space, Value
+from model.votes import Votes
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelConfig:
+    """What a labeling configuration asks and shows."""
+
+    controls: tuple[Control, ...]  # those that are modelled, in document order
+    unmodelled: tuple[Unmodelled, ...]
+    objects: tuple[ObjectTag, ...]  # texts that show task data
+    unread: tuple[Unread, ...]  # images, sounds and so on
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Stable hash of all that changes what a model learns: controls, classes, texts. Not aliases, not display."""
+        matters = [
+            [[control.name, control.signature()] for control in self.controls],
+            [[text.name, text.tag, text.template, text.encoding] for text in self.objects],
+        ]
+        return hashlib.sha256(json.dumps(matters, ensure_ascii=True).encode()).hexdigest()[:16]
+
+    def control(self, name: str) -> Control | None:
+        """The modelled control of this name."""
+        return next((control for control in self.controls if control.name == name), None)
+
+    def spaces(self, votes: Votes | None = None) -> dict[str, Space]:
+        """Control name -> space. Controls that take their choices from task data collect their classes from votes,
+        and are left out as long as no class is known."""
+        spaces = {control.name: control.space(_observed(votes, control.name)) for control in self.controls}
+        return {name: space for name, space in spaces.items() if space is not None}
+
+    def content(self, data: Mapping[str, Any]) -> str:
+        """The text of a task for the encoder; "" when there is none."""
+        return content(self.objects, data)
+
+    def problems(self, data: Mapping[str, Any]) -> list[str]:
+        """Sentences on what keeps a task from being read whole. They carry names from the config, no task text."""
+        if not self.objects:
+            nothing = "The labeling configuration shows no text from the task."
+            return [thing.reason for thing in self.unread] or [nothing]
+        whole = defined(self.objects, data)
+        return [problem for text in self.objects for problem in text.problems(whole)]
+
+    def prediction(
+        self, values: Mapping[str, tuple[Value, float]], *, data: Mapping[str, Any], model_version: str, score: float
+    ) -> dict[str, Any] | None:
+        """A Label Studio prediction of (value, probability) per control.
+
+        Values that the task does not offer are left out; None when nothing is left. A predicted empty set of labels is
+        something: it makes a prediction with an empty result, since Label Studio has no region for it.
+        """
+        result: list[dict[str, Any]] = []
+        answered = False
+        for control in self.controls:
+            if control.name in values:
+                value, probability = values[control.name]
+                offered = control.offered(value, data)
+                if offered is not None:
+                    answered = True
+                    result += control.encode(offered, probability, data)
+        if not answered:
+            return None
+        return {"result": result, "score": round(min(max(float(score), 0.0), 1.0), 6), "model_version": model_version}
+
+
+def parse_config(xml: object) -> LabelConfig:
+    """Read a label config. Raises LabelConfigError with a sentence that names the tag and the control."""
+    root = read(xml)
+    controls: list[Control] = []
+    unmodelled: list[Unmodelled] = []
+    objects: list[ObjectTag] = []
+    unread: list[Unread] = []
+    names = _names(root)
+    for tag, ancestors in walk(root):
+        place = Place(tag=tag, ancestors=ancestors)
+        match read_control(place):
+            case Control() as control:
+                _check(control, names)
+                controls.append(control)
+            case Unmodelled() as declared:
+                unmodelled.append(declared)
+        match read_object(tag):
+            case ObjectTag() as text if not any(ancestor.kind == "repeater" for ancestor in ancestors):
+                objects.append(text)
+            case Unread() as thing:
+                unread.append(thing)
+    return LabelConfig(
+        controls=tuple(controls), unmodelled=tuple(unmodelled), objects=tuple(objects), unread=tuple(unread)
+    )
+
+
+def _names(root: Tag) -> frozenset[str]:
+    """Names of all controls and objects. Raises LabelConfigError when two share one."""
+    taken: set[str] = set()
+    for tag, _ in walk(root):
+        name = tag.get("name")
+        if not name or not (is_control(tag.kind) or tag.kind in OBJECT_TAGS):
+            continue
+        if name in taken:
+            raise LabelConfigError(f"Two tags of the labeling configuration are named '{name}'.")
+        taken.add(name)
+    return frozenset(taken)
+
+
+def _check(control: Control, names: frozenset[str]) -> None:
+    if not control.name:
+        raise LabelConfigError(f"A {control.tag} tag of the labeling configuration has no name.")
+    if not control.to_names:
+        raise LabelConfigError(f"{control.tag} '{control.name}' has no toName.")
+    for name in control.to_names:
+        if name not in names:
+            raise LabelConfigError(f"{control.tag} '{control.name}' points to '{name}', which does not exist.")
+
+
+def _observed(votes: Votes | None, control: str) -> list[Value]:
+    """The values given with a control, one per vote, in a stable order."""
+    if votes is None:
+        return []
+    given = np.bincount(votes.of_control(control).value, minlength=len(votes.values))
+    return [value for value, times in zip(votes.values, given, strict=True) for _ in range(int(times))]

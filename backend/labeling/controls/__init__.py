@@ -1,0 +1,30 @@
+"""The registry of control tags. A new one is a file with a `Control` class and a line in `MODELLED`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from backend.labeling.controls import choices
+from backend.labeling.controls.base import Control, Place, Unmodelled
+from backend.labeling.controls.unmodelled import RECOGNISED, declare, why_not_here
+
+__all__ = ["Control", "Place", "Unmodelled", "is_control", "read_control"]
+
+# lower-case kind -> (as Label Studio spells it, reader)
+MODELLED: Mapping[str, tuple[str, Callable[[Place], Control | Unmodelled]]] = {
+    "choices": ("Choices", choices.Choices.read),
+}
+
+
+def is_control(kind: str) -> bool:
+    """Whether Label Studio has a control tag of this (lower-case) name."""
+    return kind in MODELLED or kind in RECOGNISED
+
+
+def read_control(place: Place) -> Control | Unmodelled | None:
+    """The control that stands there, modelled or declared not to be; None for a tag that is no control."""
+    if place.tag.kind not in MODELLED:
+        return declare(place)
+    tag, read = MODELLED[place.tag.kind]
+    reason = why_not_here(place, tag)
+    return Unmodelled(name=place.name, tag=tag, reason=reason) if reason else read(place)
