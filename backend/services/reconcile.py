@@ -1,0 +1,168 @@
+"""Compares a project with Label Studio, since webhooks are lost, imports send none, and nobody announces deletions.
+
+A walk reads the tasks whose `updated_at` is not older than the cursor, in the order of (updated_at, id), page by page;
+the cursor is stored after each page, so a walk that was stopped goes on where it was. It begins `OVERLAP` before the
+cursor: Label Studio stamps a task when a transaction begins to write it and shows it when the transaction ends, and an
+import of thousands of annotated tasks takes a minute. Tasks read twice are equal to what is stored and change nothing;
+so are those whose `updated_at` only our own predictions moved.
+
+A sweep, now and then, compares all ids: what is gone is removed, what was missed is marked to be read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from backend.errors import JobFailed, LabelStudioError
+from backend.labeling import LabelConfig
+from backend.ports import Clock, LabelStudio, Progress, Store
+from backend.records import Project, SyncState
+from backend.services.reading import Reader, failed
+from backend.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+OVERLAP = timedelta(seconds=120)
+PAGE = 200  # tasks with all their annotations in memory at a time
+SECRET_HEADER = "X-Polyvox-Secret"
+
+
+@dataclass(kw_only=True)
+class Figures:
+    """What a run did."""
+
+    read: int = 0  # tasks that came in
+    tasks: int = 0  # of these, new ones and ones that are newer than what was stored
+    changed_votes: int = 0
+    unreadable: int = 0
+    removed: int = 0
+    missed: int = 0  # found by the sweep only
+    swept: bool = False
+
+
+class Reconciler:
+    """Catches up with Label Studio; one project at a time."""
+
+    def __init__(
+        self, *, store: Store, label_studio: LabelStudio, settings: Settings, clock: Clock, page_size: int = PAGE
+    ) -> None:
+        self._store = store
+        self._label_studio = label_studio
+        self._settings = settings
+        self._clock = clock
+        self._page_size = page_size
+        self._reader = Reader(store=store, label_studio=label_studio, settings=settings)
+
+    def run(self, key: str, progress: Progress) -> dict[str, Any]:
+        """Walk, and sweep when it is time. Raises JobFailed; what was read until then is kept."""
+        project = self._reader.known(key)
+        figures = Figures()
+        try:
+            project, raw = self._reader.refresh(project)
+            self._learn_names(key)
+            self._register_webhook(project)
+            self._walk(project, self._reader.config(project), _count(raw), figures, progress)
+            state = self._store.projects.sync_state(key)
+            if self._sweep_is_due(state):
+                progress(0.95, "comparing task ids")
+                self._sweep(project, _count(raw), figures)
+        except (LabelStudioError, JobFailed) as error:
+            raise failed(self._store, key, error) from error
+        now = self._clock()
+        swept = now if figures.swept else state.last_sweep
+        self._store.projects.set_sync_state(
+            key, replace(state, last_sweep=swept, last_success=now, last_error="", failures=0)
+        )
+        return vars(figures)
+
+    def _walk(
+        self, project: Project, config: LabelConfig, expected: int, figures: Figures, progress: Progress
+    ) -> None:
+        state = self._store.projects.sync_state(project.key)
+        since = None if state.cursor_time is None else state.cursor_time - OVERLAP
+        pages = self._label_studio.changed_tasks(project.label_studio_id, since, page_size=self._page_size)
+        for page in pages:
+            self._take_page(project, config, page, figures)
+            position = _position(page[-1])
+            if state.cursor_time is None or position > (state.cursor_time, state.cursor_id):
+                state = replace(state, cursor_time=position[0], cursor_id=position[1])
+                self._store.projects.set_sync_state(project.key, state)
+            progress(0.9 * min(1.0, figures.read / max(expected, 1)), f"read {figures.read} tasks")
+
+    def _take_page(
+        self, project: Project, config: LabelConfig, page: Sequence[Mapping[str, Any]], figures: Figures
+    ) -> None:
+        ids = [task["id"] for task in page]
+        stored = {task.id: task.updated_at for task in self._store.tasks.get(project.key, ids)}
+        moments = {task["id"]: _position(task)[0] for task in page}
+        # What is stored is newer: a sync was faster than this page, or Label Studio went back to a backup. Reading the
+        # task once more tells which, whereas taking the page over could undo a vote.
+        outdated = [task_id for task_id in ids if task_id in stored and stored[task_id] > moments[task_id]]
+        if outdated:
+            self._store.tasks.mark_dirty(project.key, outdated)
+        fresh = [task for task in page if task["id"] not in set(outdated)]
+        taken = self._reader.take_over(project, config, fresh)
+        figures.read += len(page)
+        figures.tasks += sum(stored.get(task["id"]) != moments[task["id"]] for task in fresh)
+        figures.changed_votes += taken.changed_votes
+        figures.unreadable += taken.unreadable
+
+    def _sweep_is_due(self, state: SyncState) -> bool:
+        return state.last_sweep is None or self._clock() - state.last_sweep >= timedelta(
+            seconds=self._settings.sweep_every_s
+        )
+
+    def _sweep(self, project: Project, expected: int, figures: Figures) -> None:
+        # Known ids are read first, so that a task that comes in meanwhile cannot look deleted.
+        known = self._store.tasks.ids(project.key)
+        pages = [np.array(page, np.int64) for page in self._label_studio.task_ids(project.label_studio_id)]
+        present = np.concatenate(pages) if pages else np.zeros(0, np.int64)
+        if len(present) == 0 and len(known) and expected:
+            raise LabelStudioError("Label Studio lists no task of a project that has some.", retry=True)
+        gone = np.setdiff1d(known, present)
+        missed = np.setdiff1d(present, known)
+        figures.removed = self._store.tasks.remove(project.key, gone.tolist()) if len(gone) else 0
+        if len(missed):
+            self._store.tasks.mark_dirty(project.key, missed.tolist())
+        figures.missed = len(missed)
+        figures.swept = True
+
+    def _learn_names(self, key: str) -> None:
+        try:
+            names = self._label_studio.users()
+        except LabelStudioError as error:
+            if error.http_status != 403:
+                raise
+            logger.info("the token may not list the annotators, so they are shown by their ids")
+            return
+        self._store.votes.set_names(key, names)
+
+    def _register_webhook(self, project: Project) -> None:
+        """Where Polyvox knows its own address, its webhook is made, with the secret that it wants to see."""
+        if not self._settings.url:
+            return
+        secret = self._settings.webhook_secret
+        headers = {SECRET_HEADER: secret} if secret else {}
+        address = self._settings.url.rstrip("/") + "/webhook"
+        try:
+            self._label_studio.register_webhook(project.label_studio_id, address, headers)
+        except LabelStudioError as error:
+            if error.retry or error.http_status == 401:
+                raise
+            # Label Studio refuses private addresses unless it is told otherwise; without events, walks still work.
+            logger.warning("Label Studio did not take the webhook of project %s: %s", project.key, error)
+
+
+def _position(task: Mapping[str, Any]) -> tuple[datetime, int]:
+    return datetime.fromisoformat(task["updated_at"]), task["id"]
+
+
+def _count(raw: Mapping[str, Any]) -> int:
+    number = raw.get("task_number")
+    return number if isinstance(number, int) else 0
