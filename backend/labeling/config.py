@@ -30,7 +30,7 @@ class LabelConfig:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Stable hash of all that changes what a model learns: controls, classes, texts. Not aliases, not display."""
+        """Stable hash of all that changes what is read and learned: controls, classes, aliases, texts. Not display."""
         matters = [
             [[control.name, control.signature()] for control in self.controls],
             [[text.name, text.tag, text.template, text.encoding] for text in self.objects],

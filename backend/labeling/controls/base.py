@@ -41,7 +41,8 @@ class Control(ABC):
 
     @abstractmethod
     def signature(self) -> list[Any]:
-        """JSON of all that changes what the model learns; display matters (alias, hints, styles) stay out."""
+        """JSON of all that decides which votes are read and what is learned from them; hints, styles and the like
+        stay out. The alias is in: it says what stored answers mean."""
 
     @abstractmethod
     def space(self, observed: Iterable[Value] = ()) -> Space | None:

@@ -50,7 +50,8 @@ class Choices(Control):
         )
 
     def signature(self) -> list[Any]:
-        return [self.tag, self.multiple, self.nested, list(self._static_classes()), self.source]
+        stored = [list(option.stored) for option in self.options]
+        return [self.tag, self.multiple, self.nested, list(self._static_classes()), stored, self.source]
 
     def space(self, observed: Iterable[Value] = ()) -> Space | None:
         classes = self._static_classes()

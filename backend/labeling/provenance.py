@@ -1,0 +1,47 @@
+"""How a vote came to be, from what Label Studio records.
+
+The front-end marks each region: `origin` is "manual", "prediction" (a pre-annotation, unchanged) or
+"prediction-changed" (begun as one, then edited). Label Studio writes no origin when it turns predictions into
+annotations (`parent_prediction` is set then) and where annotations come with a task import; those also have no lead
+time. What is posted through the API with a lead time counts as made by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from backend.records import Annotation
+from model.votes import Provenance
+
+_TAKEN_OVER = "prediction"
+_EDITED = "prediction-changed"
+
+
+def provenance_of(regions: Sequence[Mapping[str, Any]], annotation: Annotation) -> Provenance:
+    """Provenance of the vote that these regions of one control make up."""
+    origins = {region.get("origin") for region in regions}
+    if origins == {_TAKEN_OVER}:
+        return Provenance.ACCEPTED
+    if origins & {_TAKEN_OVER, _EDITED}:
+        return Provenance.CHANGED
+    if "manual" not in origins and annotation.parent_prediction is not None:
+        return Provenance.ACCEPTED
+    return Provenance.IMPORTED if annotation.imported else Provenance.MANUAL
+
+
+def is_echo(provenance: Provenance) -> bool:
+    """Whether a pre-annotation was on the screen when the vote was given."""
+    return provenance in (Provenance.ACCEPTED, Provenance.CHANGED)
+
+
+def is_imported(raw: Mapping[str, Any]) -> bool:
+    """Whether an annotation came with a task import: it keeps the id it had elsewhere, or bears no trace of the
+    front-end (no origin, no lead time, no prediction that it was made from)."""
+    if raw.get("import_id") is not None:
+        return True
+    if raw.get("lead_time") is not None or raw.get("parent_prediction") is not None:
+        return False
+    regions = raw.get("result")
+    known = regions if isinstance(regions, list) else []
+    return not any(region.get("origin") for region in known if isinstance(region, Mapping))
