@@ -110,16 +110,15 @@ class SqlVoteStore:
         """Raises NotFound. Writes only names that are new or differ."""
         ours = annotators.c.project_id == id_of(project)
         with self._db.read() as connection:
-            stored = dict(
-                connection.execute(select(annotators.c.annotator, annotators.c.name).where(ours)).tuples().all()
-            )
+            rows = connection.execute(select(annotators.c.annotator, annotators.c.name).where(ours)).all()
+        stored = {annotator: name for annotator, name in rows}
         fresh = {annotator: name for annotator, name in names.items() if stored.get(annotator) != name}
         if not fresh:
             return
         with self._db.write() as connection:
             row_id = project_id(connection, project)
-            rows = [{"project_id": row_id, "annotator": key, "name": name} for key, name in fresh.items()]
-            self._db.upsert(connection, annotators, rows)
+            named = [{"project_id": row_id, "annotator": key, "name": name} for key, name in fresh.items()]
+            self._db.upsert(connection, annotators, named)
 
     def log_arm(self, project: str, pairs: Iterable[tuple[int, str]], *, version: str) -> None:
         """Raises NotFound."""

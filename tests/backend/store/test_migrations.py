@@ -1,0 +1,81 @@
+"""The migrations make exactly the schema that the code declares, once, however many processes open the database."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect, text
+
+from backend.errors import SettingsError
+from backend.store import open_store
+from backend.store.engine import Database, create, utc_now
+from backend.store.migrate import config, upgrade
+from backend.store.schema import HEAD, metadata
+
+
+def test_migrated_database_equals_the_metadata(url: str) -> None:
+    store = open_store(url)
+    with store.database.read() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+        tables = set(inspect(connection).get_table_names())
+    assert tables == set(metadata.tables) | {"alembic_version"}
+    store.close()
+
+
+def test_head_is_the_newest_script() -> None:
+    assert ScriptDirectory.from_config(config()).get_current_head() == HEAD
+
+
+def test_partial_index_of_live_votes_was_made(url: str) -> None:
+    store = open_store(url)
+    with store.database.read() as connection:
+        if connection.dialect.name == "sqlite":
+            sql = connection.execute(text("SELECT sql FROM sqlite_master WHERE name = 'ix_votes_live'")).scalar()
+        else:
+            sql = connection.execute(text("SELECT indexdef FROM pg_indexes WHERE indexname = 'ix_votes_live'")).scalar()
+    assert "ended_at IS NULL" in str(sql)
+    store.close()
+
+
+def test_failed_migration_leaves_nothing_behind(tmp_path: Path) -> None:
+    database = Database(create(f"sqlite:///{tmp_path / 'a.sqlite3'}"), utc_now)
+    with pytest.raises(RuntimeError, match="power cut"), database.write() as connection:
+        upgrade(connection)
+        raise RuntimeError("power cut")
+    with database.read() as connection:
+        assert inspect(connection).get_table_names() == []
+
+
+def test_several_processes_may_open_a_new_database_at_once(url: str) -> None:
+    code = (
+        "import sys; from backend.store import open_store; s = open_store(sys.argv[1]);"
+        "s.projects.ensure('1.5', title='x'); s.close()"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, url], stderr=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    errors = [process.communicate(timeout=60)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0, 0], errors
+    store = open_store(url)
+    assert [project.key for project in store.projects.all()] == ["1.5"]
+    store.close()
+
+
+def test_sqlite_is_opened_durable(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'deep' / 'folder' / 'a.sqlite3'}")
+    with store.database.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+    store.close()
+
+
+@pytest.mark.parametrize("unusable", ["", "nonsense", "mysql://host/db", "sqlite://", "sqlite:///:memory:"])
+def test_unusable_url_is_refused_with_a_sentence(unusable: str) -> None:
+    with pytest.raises(SettingsError, match="DATABASE_URL"):
+        open_store(unusable)

@@ -1,0 +1,54 @@
+import pytest
+
+from backend.errors import ClientError, NotFound
+from backend.records import SyncState
+from backend.store import SqlStore
+from tests.backend.store.samples import KEY, NOON, minutes
+
+
+def test_ensure_makes_once_and_stores_what_differs(store: SqlStore) -> None:
+    project = store.projects.ensure(KEY)
+    assert (project.title, project.label_config, project.version) == ("A project", "<View/>", None)
+    assert project.label_studio_id == 7
+    assert store.projects.ensure(KEY, title="Renamed").title == "Renamed"
+    assert store.projects.get(KEY) == store.projects.ensure(KEY)
+    assert len(store.projects.all()) == 1
+
+
+def test_the_newest_project_of_an_id_is_found(store: SqlStore) -> None:
+    store.projects.ensure("7.1800000000", title="after a reset")
+    store.projects.ensure("7.1700000000", title="long ago")
+    found = store.projects.by_label_studio_id(7)
+    assert found is not None and found.title == "after a reset"
+    assert store.projects.by_label_studio_id(8) is None
+
+
+@pytest.mark.parametrize("key", ["", "7", "7.", "x.y", "7.1.2", "-7.1", "9" * 19 + ".1"])
+def test_a_key_of_another_shape_is_refused(store: SqlStore, key: str) -> None:
+    with pytest.raises(ClientError):
+        store.projects.ensure(key)
+
+
+def test_text_that_no_database_takes_is_stored_readably(store: SqlStore) -> None:
+    project = store.projects.ensure(KEY, title="a\x00b\ud800c 😀")
+    assert project.title == "a\ufffdb?c 😀"
+    assert store.projects.ensure(KEY, title="a\x00b\ud800c 😀") == project
+
+
+def test_settings_are_merged_and_taken_back(store: SqlStore) -> None:
+    store.projects.update_settings(KEY, {"shadow_mode": True, "control_arm_percent": 20})
+    store.projects.update_settings(KEY, {"shadow_mode": None})
+    project = store.projects.get(KEY)
+    assert project is not None and project.settings == {"control_arm_percent": 20}
+    with pytest.raises(NotFound):
+        store.projects.update_settings("9.9", {"shadow_mode": True})
+
+
+def test_sync_state_comes_back_as_it_was(store: SqlStore) -> None:
+    assert store.projects.sync_state(KEY) == SyncState() == store.projects.sync_state("9.9")
+    state = SyncState(
+        cursor_time=NOON + minutes(0.0001), cursor_id=12, last_sweep=NOON, last_success=NOON, last_error="down",
+        failures=3,
+    )
+    store.projects.set_sync_state(KEY, state)
+    assert store.projects.sync_state(KEY) == state
