@@ -1,6 +1,7 @@
 """The job process: claims jobs and runs them, and queues what is due.
 
-Two lanes, so that reading annotations never waits for a training: `quick` (Label Studio traffic) and `heavy` (torch).
+Three lanes, so that an annotator's new votes never wait: `sync` (the tasks that webhooks named), `read` (whole projects;
+the first time takes minutes) and `heavy` (torch).
 The main thread looks at the triggers and at the wish to stop. The process is nice to the web process: `os.nice(10)`
 and a limit on torch's threads.
 
@@ -31,7 +32,8 @@ from backend.records import JobKind
 logger = logging.getLogger(__name__)
 
 LANES: dict[str, Sequence[JobKind]] = {
-    "quick": (JobKind.SYNC, JobKind.RECONCILE),
+    "sync": (JobKind.SYNC,),
+    "read": (JobKind.RECONCILE,),
     "heavy": (JobKind.TRAIN, JobKind.DELIVER, JobKind.ENCODE),
 }
 TICK_S = 0.5

@@ -16,9 +16,9 @@ from backend.commands.base import Arguments, Command, find_project, project_argu
 from backend.errors import ClientError, NotFound
 from backend.labeling import parse_config
 from backend.records import Project, StoredVote
-from backend.services.served import Offer, as_votes
+from backend.services.served import as_votes
 from backend.settings import Settings
-from model.spaces import Value
+from model.spaces import SingleChoice, Value
 
 CONSENSUS = "consensus"
 
@@ -71,14 +71,13 @@ def predictions(services: Services, project: Project, task_ids: list[int]) -> li
     rows = []
     for row, task in enumerate(tasks):
         for control, space in loaded.ladder.spaces.items():
-            offer = Offer(space, np.ones(len(space.classes), dtype=np.bool_))
             columns = [(each, answer[control].served[row, column]) for column, each in enumerate(who)]
             for annotator, p in [*columns, (CONSENSUS, answer[control].consensus[row])]:
-                chosen = offer.choose(p)
-                assert chosen is not None  # every class is offered
+                sure = p.max() if isinstance(space, SingleChoice) else np.maximum(p, 1.0 - p).prod()
                 rows.append({
                     "task": task.id, "control": control, "annotator": annotator,
-                    "name": names.get(annotator, annotator), "predicted": _say(chosen[0]), "confidence": round(chosen[1], 4),
+                    "name": names.get(annotator, annotator), "predicted": _say(space.decode(p)),
+                    "confidence": round(float(sure), 4),
                     "vote": given.get((task.id, control, annotator)), "version": loaded.version.name,
                     "probabilities": {name: round(float(each), 4) for name, each in zip(space.classes, p, strict=True)},
                 })

@@ -35,7 +35,7 @@ def main(folder: Path) -> None:
         stop_with_parent(worker, sys.stdin.fileno())
     (folder / "ready").touch()
     assert worker.run()
-    services.close()
+    services.store.close()
 
 
 if __name__ == "__main__":
