@@ -96,10 +96,12 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
 
         `context` (what somebody drew with interactive labelling) says nothing about classes and is not used.
         """
-        if project is None:
-            tasks, project = parse_tasks(list(tasks)), self._project_of(tasks)
         config = label_config or self._own_config
         self._check(config)
+        if project is None:
+            tasks, project = parse_tasks(list(tasks)), self._project_of(tasks)
+            if project is None:
+                return [[] for _ in tasks]
         key = self._key(project)
         known = self.services.store.projects.ensure(key, label_config=config)
         if not known.label_config:
@@ -126,8 +128,6 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
         if not request.relevant:
             return {"marked": 0, "message": f"{request.action} changes nothing for Polyvox."}
         outcome = self.services.ingest.webhook(request.payload)
-        if not outcome.accepted:
-            raise ClientError(outcome.message)
         if outcome.start_training and outcome.project is not None:
             return self._start_training(outcome.project)
         return {"marked": outcome.marked, "message": outcome.message}
@@ -176,8 +176,13 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
                 f"Project {ref.label_studio_id} is not known here; /setup must name it as <id>.<created epoch> first.")
         return project.key
 
-    def _project_of(self, tasks: Sequence[Mapping[str, Any]]) -> ProjectRef:
-        """Stock servers hand no project to `predict`: take their instance's, else the one that the tasks name."""
+    def _project_of(self, tasks: Sequence[Mapping[str, Any]]) -> ProjectRef | None:
+        """Stock servers hand no project to `predict`: take their instance's, else the one that the tasks name.
+
+        None for one that is not known yet: 1.0.9 keeps what /setup says of the project to itself, so that the first
+        webhook has to make it known.
+        """
         if self._own_project:
             return parse_project(self._own_project)
-        return parse_project(tasks[0].get("project") if tasks else None, "tasks[0].project")
+        ref = parse_project(tasks[0].get("project") if tasks else None, "tasks[0].project")
+        return ref if self.services.store.projects.by_label_studio_id(ref.label_studio_id) else None

@@ -68,7 +68,7 @@ class WebhookRequest:
     """POST /webhook. `payload` has Label Studio's shape, reduced to what ingest may use, free of secrets."""
 
     action: str
-    project: ProjectRef | None  # None only for actions that are not relevant
+    project: ProjectRef | None  # None where the webhook sends no payload, and for actions that are not relevant
     payload: dict[str, Any]
 
     @property
@@ -94,14 +94,14 @@ def read_json(raw: bytes) -> dict[str, Any]:
 
 def parse_setup(body: Mapping[str, Any]) -> SetupRequest:
     """`schema` may be missing, null or empty: a new project has no configuration yet."""
-    return SetupRequest(project=parse_project(body.get("project")), label_config=_text(body, "schema"))
+    return SetupRequest(project=parse_project(body.get("project")), label_config=_config(body, "schema"))
 
 
 def parse_predict(body: Mapping[str, Any]) -> PredictRequest:
     params = _object(body.get("params"), "params", optional=True) or {}
     return PredictRequest(
         project=parse_project(body.get("project")),
-        label_config=_text(body, "label_config"),
+        label_config=_config(body, "label_config"),
         tasks=parse_tasks(body.get("tasks")),
         context=_object(params.get("context"), "params.context", optional=True),
     )
@@ -123,10 +123,9 @@ def parse_webhook(body: Mapping[str, Any]) -> WebhookRequest:
         _wrong("action", action, "the name of a Label Studio webhook action such as ANNOTATION_CREATED")
     if action in OTHER_ACTIONS:
         return WebhookRequest(action=action, project=None, payload={"action": action})
-    if body.get("project") is None:
-        raise ClientError(
-            "project is missing; expected an object with an id (is 'Send payload' switched off for the webhook?).")
-    project = _webhook_project(_object(body["project"], "project") or {})
+    if set(body) == {"action"} and action != START_TRAINING:
+        return WebhookRequest(action=action, project=None, payload={"action": action})  # "Send payload" is off
+    project = _webhook_project(_object(body.get("project"), "project") or {})
     payload: dict[str, Any] = {"action": action, "project": project}
     if action in ANNOTATION_ACTIONS:
         payload |= _annotations_with_tasks(body)
@@ -185,7 +184,7 @@ def _webhook_project(project: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": parse_id(project.get("id"), "project.id"),
         "title": _text(project, "title", "project.title"),
-        "label_config": _text(project, "label_config", "project.label_config"),
+        "label_config": _config(project, "label_config", "project.label_config"),
         "created_at": created_at,
     }
 
@@ -225,6 +224,11 @@ def _ids(value: Any, where: str) -> list[dict[str, int]]:
     """[{"id": 1, ...}, ...] -> [{"id": 1}, ...]"""
     items = [_object(each, f"{where}[{index}]") or {} for index, each in enumerate(_list(value, where))]
     return [{"id": parse_id(each.get("id"), f"{where}[{index}].id")} for index, each in enumerate(items)]
+
+
+def _config(body: Mapping[str, Any], name: str, where: str = "") -> str:
+    xml = _text(body, name, where)
+    return xml if xml.strip() else ""
 
 
 def _text(body: Mapping[str, Any], name: str, where: str = "") -> str:

@@ -114,7 +114,8 @@ def safe_message(error: BaseException) -> str:
     """The message of our own exceptions and of the operating system's; of others without what is in quotes."""
     if isinstance(error, PolyvoxError | OSError):
         return one_line(str(error))
-    first_line = str(error).strip().partition("\n")[0]  # SQLAlchemy and database drivers repeat values from the second on
+    # SQLAlchemy and database drivers repeat values from the second line on.
+    first_line = str(error).strip().partition("\n")[0]
     return one_line(_QUOTED.sub("'...'", first_line))[:300]
 
 

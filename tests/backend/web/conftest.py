@@ -5,6 +5,7 @@ just enough to see what the routes hand over. `test_real_services` does the same
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from backend.app import create_app
+from backend.errors import NotFound
 from backend.services.triggers import Triggers
 from backend.settings import Settings
 from backend.store import open_store
@@ -39,20 +41,24 @@ class SmallIngest:
 
     def webhook(self, payload: Mapping[str, Any]) -> SimpleNamespace:
         self.payloads.append(payload)
+        if "project" not in payload:
+            return _outcome(message="All projects will be compared.")
         project = payload["project"]
         created = datetime.fromisoformat(project["created_at"]) if project["created_at"] else None
         known = self.store.projects.by_label_studio_id(project["id"])
         key = f"{project['id']}.{int(created.timestamp())}" if created else known.key if known else None
         if key is None:
-            return SimpleNamespace(
-                accepted=False, project=None, marked=0, message="The project is not known.", start_training=False)
+            raise NotFound("The project is not known here.")
         self.store.projects.ensure(key, title=project["title"], label_config=project["label_config"])
         task = payload.get("task", payload.get("tasks", []))
         ids = [each["id"] for each in (task if isinstance(task, list) else [task])]
         self.store.tasks.mark_dirty(key, ids)
-        return SimpleNamespace(
-            accepted=True, project=key, marked=len(ids), message="Marked.",
-            start_training=payload["action"] == "START_TRAINING")
+        return _outcome(project=key, marked=len(ids), start_training=payload["action"] == "START_TRAINING")
+
+
+def _outcome(**about: Any) -> SimpleNamespace:
+    usual = {"accepted": True, "project": None, "marked": 0, "message": "Marked.", "start_training": False}
+    return SimpleNamespace(**usual | about)
 
 
 @dataclass
@@ -79,9 +85,19 @@ def _prediction(version: str) -> dict[str, Any]:
     return {"result": [region], "score": 0.75, "model_version": version}
 
 
-def make_services(folder: Path, **overrides: Any) -> SimpleNamespace:
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with the newest schema and nothing in it; copying it is ten times faster than migrating."""
+    settings = Settings(data_dir=tmp_path_factory.mktemp("migrated"))
+    open_store(settings.database_url).close()
+    return settings.data_dir / "polyvox.sqlite3"
+
+
+def make_services(folder: Path, migrated: Path | None = None, **overrides: Any) -> SimpleNamespace:
     settings = Settings(data_dir=folder, **overrides)
     folder.mkdir(parents=True, exist_ok=True)
+    if migrated is not None:
+        shutil.copy(migrated, folder / migrated.name)
     store = open_store(settings.database_url)
     return SimpleNamespace(
         settings=settings, store=store, ingest=SmallIngest(store), prediction=SmallPrediction(), clock=lambda: NOW,
@@ -91,11 +107,11 @@ def make_services(folder: Path, **overrides: Any) -> SimpleNamespace:
 
 
 @pytest.fixture
-def services_with(tmp_path: Path) -> Any:
+def services_with(tmp_path: Path, migrated: Path) -> Any:
     made: list[SimpleNamespace] = []
 
     def make(**overrides: Any) -> SimpleNamespace:
-        made.append(make_services(tmp_path / str(len(made)), **overrides))
+        made.append(make_services(tmp_path / str(len(made)), migrated, **overrides))
         return made[-1]
 
     yield make

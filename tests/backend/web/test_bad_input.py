@@ -136,7 +136,7 @@ def test_queries_are_checked(client):
     {"text": ["a"]}, {"text": "a\x00b"}, {"text": {"a": {"b": 1}}},
 ])
 def test_odd_task_data_gets_a_valid_answer(data, client):
-    answer = client.post("/predict", json={"project": "1.2", "label_config": CONFIG, "tasks": [{"id": 1, "data": data}]})
+    answer = client.post("/predict", json={**GOOD["/predict"], "tasks": [{"id": 1, "data": data}]})
     assert answer.status_code == 200 and len(answer.json["results"]) == 1
 
 
@@ -152,6 +152,11 @@ def test_a_project_without_configuration_is_fine(config, services, client):
 
 def test_no_tasks_no_results(client):
     assert client.post("/predict", json={**GOOD["/predict"], "tasks": []}).json == {"results": []}
+
+
+def test_a_webhook_without_payload_is_a_hint_about_all_projects(services, client):
+    assert client.post("/webhook", json={"action": "ANNOTATION_CREATED"}).json["message"].startswith("All projects")
+    refused(client.post("/webhook", json={"action": "START_TRAINING"}), 400)
 
 
 def test_actions_that_say_nothing_about_votes_are_answered(services, client):

@@ -100,9 +100,9 @@ def test_versions_by_get_and_post(client):
     assert client.post("/versions", json={"project": "1.1795817992"}).json == {"versions": ["consensus@r3"]}
 
 
-def test_health_touches_nothing(services, client):
-    services.store.close()
-    services.store = services.prediction = None
+def test_health_touches_nothing(services, client, monkeypatch):
+    for part in ("store", "prediction", "registry", "triggers", "ingest"):
+        monkeypatch.setattr(services, part, None)
     assert client.get("/health").json == {"status": "UP", "model_class": "PolyvoxBackend", "version": "0.1.0"}
     assert client.head("/health").status_code == 200 and client.head("/health").data == b""
 

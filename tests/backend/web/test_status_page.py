@@ -56,8 +56,9 @@ def label(store, *, tasks, annotators):
             parent_prediction=None) for who in people]
         votes = [StoredVote(
             unit=str(task_id), task_id=task_id, annotation_id=each.id, annotator=each.annotator, control="politeness",
-            value=Value.of_class("polite" if (task_id + int(each.annotator)) % 3 else "rude"), updated_at=each.updated_at,
-            lead_time_s=3.0, provenance=Provenance.MANUAL, shown=False, control_arm=False) for each in annotations]
+            value=Value.of_class("polite" if (task_id + int(each.annotator)) % 3 else "rude"),
+            updated_at=each.updated_at, lead_time_s=3.0, provenance=Provenance.MANUAL, shown=False,
+            control_arm=False) for each in annotations]
         task = Task(id=task_id, data={"text": "x"}, updated_at=NOW)
         return TaskSnapshot(task=task, annotations=annotations, votes=votes)
 
