@@ -65,7 +65,7 @@ class Value:
         match value_kind:
             case ValueKind.CLASS | ValueKind.TEXT if isinstance(data, str):
                 return cls(value_kind, data)
-            case ValueKind.NUMBER if isinstance(data, (int, float)):
+            case ValueKind.NUMBER if isinstance(data, (int, float)) and not isinstance(data, bool):
                 return cls(value_kind, float(data))
             case ValueKind.CLASSES if isinstance(data, list) and all(isinstance(item, str) for item in data):
                 return cls(value_kind, tuple(data))

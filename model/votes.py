@@ -45,7 +45,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Votes:
-    """N votes over id tables. Build it with `from_votes` or `from_columns`."""
+    """N votes over id tables. Build it with `from_votes`, or from columns as they are."""
 
     units: tuple[str, ...]  # U ids
     annotators: tuple[str, ...]  # A ids

@@ -1,7 +1,7 @@
 """Raw Label Studio tasks -> snapshots: the task, its annotations as they are, and the votes read from them.
 
-What gives no vote: a skipped annotation (`was_cancelled`), an empty result, a draft, a prediction, a control that is not
-modelled. `ground_truth` is kept with the annotation and means nothing here: it is Label Studio's default on imports.
+What gives no vote: a skipped annotation (`was_cancelled`), an empty result, a draft, a prediction, a control that is
+not modelled. `ground_truth` is kept with the annotation and means nothing here: it is the default on imports.
 A label that is no longer in the config still becomes a vote, for the history; no space of today contains it.
 
 Raises ClientError where there is no task to speak of; an annotation that cannot be told from others is left out.
@@ -127,7 +127,8 @@ def _regions(result: Any) -> Sequence[Mapping[str, Any]]:
 
 
 def _int(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """An id; None for what no database can hold as one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
 
 
 def _seconds(value: Any) -> float | None:

@@ -130,9 +130,9 @@ def _check(control: Control, names: frozenset[str]) -> None:
             raise LabelConfigError(f"{control.tag} '{control.name}' points to '{name}', which does not exist.")
 
 
-def _observed(votes: Votes | None, control: str) -> list[Value]:
-    """The values given with a control, one per vote, in a stable order."""
+def _observed(votes: Votes | None, control: str) -> dict[Value, int]:
+    """The values given with a control, and how often."""
     if votes is None:
-        return []
+        return {}
     given = np.bincount(votes.of_control(control).value, minlength=len(votes.values))
-    return [value for value, times in zip(votes.values, given, strict=True) for _ in range(int(times))]
+    return {value: int(times) for value, times in zip(votes.values, given, strict=True) if times}

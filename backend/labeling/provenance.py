@@ -20,7 +20,7 @@ _EDITED = "prediction-changed"
 
 def provenance_of(regions: Sequence[Mapping[str, Any]], annotation: Annotation) -> Provenance:
     """Provenance of the vote that these regions of one control make up."""
-    origins = {region.get("origin") for region in regions}
+    origins = {origin if isinstance(origin := region.get("origin"), str) else "" for region in regions}
     if origins == {_TAKEN_OVER}:
         return Provenance.ACCEPTED
     if origins & {_TAKEN_OVER, _EDITED}:

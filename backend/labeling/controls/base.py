@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,9 +45,9 @@ class Control(ABC):
         stay out. The alias is in: it says what stored answers mean."""
 
     @abstractmethod
-    def space(self, observed: Iterable[Value] = ()) -> Space | None:
-        """The space of this control; one that takes its classes from task data collects them from `observed` values,
-        most often given first. None as long as no class is known."""
+    def space(self, observed: Mapping[Value, int] | None = None) -> Space | None:
+        """The space of this control; one that takes its classes from task data collects them from `observed` values
+        (with how often each was given). None as long as no class is known."""
 
     @abstractmethod
     def decode(self, regions: Sequence[Mapping[str, Any]], data: Mapping[str, Any] = NO_DATA) -> Value | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,10 +53,12 @@ class Choices(Control):
         stored = [list(option.stored) for option in self.options]
         return [self.tag, self.multiple, self.nested, list(self._static_classes()), stored, self.source]
 
-    def space(self, observed: Iterable[Value] = ()) -> Space | None:
+    def space(self, observed: Mapping[Value, int] | None = None) -> Space | None:
         classes = self._static_classes()
-        if self.source:
-            given = Counter(label for value in observed for label in self._labels(value))
+        if self.source and observed:
+            given: Counter[str] = Counter()
+            for value, times in observed.items():
+                given.update(dict.fromkeys(self._labels(value), times))
             new = [label for label in given if label not in classes]
             frequent = sorted(new, key=lambda label: (-given[label], label))[:MAX_DYNAMIC_CLASSES]
             classes += tuple(sorted(frequent))

@@ -158,8 +158,12 @@ class OptionTable:
 
     def _find(self, entry: Any) -> Stored | None:
         """The key of a stored entry; a key of no option where there is none; None for what is not a label at all."""
+        if isinstance(entry, (int, float)) and not isinstance(entry, bool):
+            entry = str(entry)  # imports write numbers where the config, being XML, has text
         if isinstance(entry, str):
-            return (entry,) if (entry,) in self._leaves else self._key_of_text.get(entry, (entry,))
+            if (entry,) in self._leaves:
+                return (entry,)
+            return self._key_of_text.get(entry) or self._key_of_text.get(entry.strip()) or (entry,)
         if isinstance(entry, list) and entry and all(isinstance(part, str) for part in entry):
             path = tuple(entry)
             return path if path in self._leaves else self._key_of_text.get(path[-1], path)

@@ -1,0 +1,46 @@
+import pytest
+
+from backend.labeling.provenance import is_imported
+from model.votes import Provenance
+from tests.backend.labeling.test_annotations import annotation, votes_of
+
+MANUAL, ACCEPTED, CHANGED, IMPORTED = Provenance
+
+
+@pytest.mark.parametrize(
+    ("origins", "more", "provenance"),
+    [
+        (["manual"], {}, MANUAL),
+        (["prediction"], {}, ACCEPTED),
+        (["prediction-changed"], {}, CHANGED),
+        (["prediction", "manual"], {}, CHANGED),
+        ([None], {"lead_time": 4.2}, MANUAL),  # posted through the API
+        ([None], {"lead_time": None}, IMPORTED),
+        ([None], {"lead_time": None, "parent_prediction": 14}, ACCEPTED),  # predictions turned into annotations
+        (["manual"], {"lead_time": 3.0, "parent_prediction": 14}, MANUAL),  # begun from nothing of it
+        (["manual"], {"import_id": 7}, IMPORTED),
+        (["prediction"], {"import_id": 7}, ACCEPTED),
+        (["manual"], {"lead_time": None}, MANUAL),
+        ([["odd"]], {"lead_time": 1.0}, MANUAL),
+    ],
+)
+def test_provenance_from_what_label_studio_records(origins, more, provenance):
+    result = [
+        {"from_name": "label", "to_name": "text", "value": {"choices": ["Positive"]}}
+        | ({} if origin is None else {"origin": origin})
+        for origin in origins
+    ]
+    (vote,) = votes_of(annotation(result=result, **more))
+    assert vote.provenance is provenance
+
+
+def test_only_the_regions_of_the_control_count():
+    other = {"from_name": "other", "to_name": "text", "value": {"choices": ["x"]}, "origin": "prediction"}
+    (vote,) = votes_of(annotation(result=[*annotation()["result"], other]))
+    assert vote.provenance is MANUAL
+
+
+@pytest.mark.parametrize("result", [None, [], "text", [None]])
+def test_an_annotation_without_any_trace_counts_as_imported(result):
+    assert is_imported({"result": result})
+    assert not is_imported({"result": result, "lead_time": 0.0})

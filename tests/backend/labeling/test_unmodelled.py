@@ -1,0 +1,75 @@
+import pytest
+
+from backend.labeling import parse_config
+from backend.labeling.controls.unmodelled import RECOGNISED
+
+CHOICES = '<Choices name="c" toName="t" {}><Choice value="A"/></Choices>'
+
+
+def config_of(inside: str):
+    return parse_config(f'<View><Text name="t" value="$text"/>{inside}</View>')
+
+
+@pytest.mark.parametrize(("kind", "tag"), [(kind, tag) for kind, (tag, _) in RECOGNISED.items()])
+def test_every_other_control_is_declared_by_name(kind, tag):
+    config = config_of(f'<{tag} name="x" toName="t"/>' + CHOICES.format(""))
+    (declared,) = config.unmodelled
+    assert (declared.name, declared.tag) == ("x", tag) and kind == tag.lower()
+    assert declared.reason.startswith(f"{tag} 'x' ") and declared.reason.endswith("not modelled yet.")
+    assert [control.name for control in config.controls] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "word"),
+    [
+        ('perRegion="true"', "perRegion"),
+        ('perItem="true"', "perItem"),
+        ('visibleWhen="choice-selected"', "visibleWhen"),
+        ('whenTagName="other"', "visibleWhen"),
+        ('whenChoiceValue="x"', "visibleWhen"),
+    ],
+)
+def test_choices_that_depend_on_more_than_the_task_are_declared(attributes, word):
+    (declared,) = config_of(CHOICES.format(attributes)).unmodelled
+    assert declared.name == "c" and word in declared.reason and declared.reason.endswith("not modelled yet.")
+
+
+@pytest.mark.parametrize("attributes", ['perRegion="false"', 'perItem="false"', 'visibleWhen=""'])
+def test_a_condition_that_is_off_is_none(attributes):
+    assert config_of(CHOICES.format(attributes)).controls
+
+
+def test_a_condition_on_the_view_around_counts():
+    config = config_of(f'<View visibleWhen="choice-selected" whenTagName="z"><View>{CHOICES.format("")}</View></View>')
+    assert "visibleWhen" in config.unmodelled[0].reason and not config.controls
+
+
+def test_repeated_controls_are_declared():
+    config = config_of('<Repeater on="$items"><Choices name="c_{{idx}}" toName="t"><Choice value="A"/></Choices></Repeater>')
+    assert "Repeater" in config.unmodelled[0].reason and not config.controls
+
+
+def test_relations_need_no_name_and_are_declared_once():
+    config = config_of('<Relations><Relation value="a"/><Relation value="b"/></Relations>' + CHOICES.format(""))
+    assert [(each.name, each.tag) for each in config.unmodelled] == [("", "Relations")]
+
+
+@pytest.mark.parametrize(
+    ("choices", "word"),
+    [
+        ('<Choices name="c" toName="t"/>', "offers no choices"),
+        ('<Choices name="c" toName="t"><Choice/></Choices>', "offers no choices"),
+        ('<Choices name="c" toName="t"><Choice value="$one"/></Choices>', "task data one by one"),
+        ('<Choices name="c" toName="t"><Choice value="A" alias="x"/><Choice value="B" alias="x"/></Choices>', "same name"),
+        ('<Choices name="c" toName="t"><Choice value="A" alias="B"/><Choice value="A" alias="C"/><Choice value="D"/>'
+         '<Choice value="B" alias="E"/></Choices>', "same name"),
+    ],
+)
+def test_choices_that_cannot_be_told_apart_are_declared_not_guessed(choices, word):
+    (declared,) = config_of(choices).unmodelled
+    assert word in declared.reason
+
+
+def test_unknown_tags_are_decoration():
+    config = config_of('<Fancy name="f" toName="t"/><Style>.a{}</Style><Collapse><Panel value="x"/></Collapse>')
+    assert config.controls == () and config.unmodelled == ()
