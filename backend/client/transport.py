@@ -23,6 +23,9 @@ READ_TIMEOUT_S = 60.0
 SLOW_TIMEOUT_S = 600.0  # bulk imports and deletions of versions: minutes on a busy SQLite
 RETRIES = 3
 REDIRECTS = (301, 302, 303, 307, 308)
+NO_ADDRESS = (
+    requests.exceptions.MissingSchema, requests.exceptions.InvalidSchema, requests.exceptions.InvalidURL,
+)  # fmt: skip
 REPEATABLE = frozenset({"GET", "PATCH", "DELETE"})
 REFUSED = (
     "Label Studio refused the token (401): check LABEL_STUDIO_API_KEY. It takes a personal access token, or a legacy"
@@ -86,7 +89,7 @@ class Transport:
                 )
             except requests.exceptions.Timeout as error:
                 raise LabelStudioError(f"Label Studio did not answer {method} {path} in time.", retry=True) from error
-            except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema) as error:
+            except NO_ADDRESS as error:
                 raise LabelStudioError("LABEL_STUDIO_URL is not a web address.", retry=False) from error
             except requests.exceptions.InvalidHeader as error:
                 raise LabelStudioError(REFUSED, retry=False) from error

@@ -85,7 +85,7 @@ class Reader:
         ids = [task["id"] for task in raw_tasks]
         shown = self._store.deliveries.shown_since(project.key, ids)
         annotators = self._store.tasks.known_annotator(project.key, _orphans(raw_tasks))
-        percent = self._settings.for_project(project.settings).control_arm_percent
+        settings = self._settings.for_project(project.settings)
         snapshots: list[TaskSnapshot] = []
         for task in raw_tasks:
             try:
@@ -93,9 +93,10 @@ class Reader:
                     config,
                     task,
                     project_id=project.label_studio_id,
-                    control_arm_percent=percent,
+                    control_arm_percent=settings.control_arm_percent,
                     shown_since=shown.get(task["id"]),
                     known_annotators=annotators,
+                    whole_task_arm=not settings.middleware,
                 )
             except (PolyvoxError, ValueError, TypeError, KeyError, AttributeError) as error:
                 kind = type(error).__name__  # the message might quote the task

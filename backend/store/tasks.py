@@ -69,7 +69,7 @@ class SqlTaskStore:
             for ids in chunks(sorted(wanted)):
                 # Read and compare here: one statement per chunk instead of one per mark. The rows stay locked.
                 found = select(dirty.c.task_id, dirty.c.sequence).where(ours, dirty.c.task_id.in_(ids))
-                rows = connection.execute(found.with_for_update())
+                rows = connection.execute(found.order_by(dirty.c.task_id).with_for_update())  # locks in one order
                 done = [task_id for task_id, sequence in rows if wanted[task_id] == sequence]
                 connection.execute(delete(dirty).where(ours, dirty.c.task_id.in_(done)))
 

@@ -1,0 +1,246 @@
+"""The client against a server that behaves like the Data Manager: filters, one ordering column, no stable ties."""
+
+import json
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from backend.client import LabelStudioClient
+from backend.errors import LabelStudioError
+from backend.settings import Settings
+from tests.backend.client.server import Answer, Request, Server, serving
+
+NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
+
+
+def stamp(seconds: float) -> str:
+    """As Label Studio writes times: a Z, and no fraction where it is zero."""
+    return (NOON + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+class Studio:
+    """What Label Studio 1.23.2 does with the requests that the client makes."""
+
+    def __init__(self) -> None:
+        self.tasks: list[dict[str, Any]] = []
+        self.project: dict[str, Any] = {"id": 1, "title": "P", "model_version": "live backend"}
+        self.versions = {"a": 3, "live backend": 1}
+        self.hooks: list[dict[str, Any]] = []
+        self.imported: list[list[dict[str, Any]]] = []
+        self.refuse_imports = False
+        self.before_page = lambda: None
+
+    def __call__(self, request: Request) -> Answer:
+        match request.method, request.path:
+            case "GET", "/api/tasks":
+                self.before_page()
+                return self.list_tasks(request)
+            case "GET", "/api/projects/1/":
+                return Answer(body=self.project)
+            case "PATCH", "/api/projects/1/":
+                if request.body["model_version"] not in self.versions:
+                    return Answer(status=400, body={})
+                self.project |= request.body
+                return Answer(body=self.project)
+            case "GET", "/api/projects/1/model-versions/":
+                return Answer(body=self.versions)
+            case "DELETE", "/api/projects/1/model-versions/":
+                if self.project["model_version"] in (request.body["model_version"], "live backend"):
+                    self.project["model_version"] = None  # Label Studio's trap
+                return Answer(body={"deleted_predictions": self.versions.pop(request.body["model_version"])})
+            case "GET", "/api/users/":
+                named = {"id": 5, "email": "", "username": "five"}
+                return Answer(body=[{"id": 1, "email": "a@example.com"}, named, {"id": 6}])
+            case "GET", "/api/webhooks/":
+                return Answer(body=self.hooks)
+            case "POST", "/api/webhooks/":
+                self.hooks.append(request.body | {"id": 9})
+                return Answer(status=201, body=self.hooks[-1])
+            case "PATCH", "/api/webhooks/9/":
+                self.hooks[-1] |= request.body
+                return Answer(body=self.hooks[-1])
+            case "POST", "/api/projects/1/import/predictions":
+                known = {task["id"] for task in self.tasks}
+                if self.refuse_imports or not {row["task"] for row in request.body} <= known:
+                    return Answer(status=400, body={"detail": "Validation error"})
+                self.imported.append(request.body)
+                return Answer(status=201, body={"created": len(request.body)})
+            case _:
+                return Answer(status=404, body={})
+
+    def list_tasks(self, request: Request) -> Answer:
+        if request.query["project"] != "1":
+            return Answer(status=404, body={"detail": "No Project matches the given query."})
+        assert "page" not in request.query and request.query["resolve_uri"] == "false"
+        query = json.loads(request.query["query"])
+        rows = [task for task in self.tasks if self.fits(task, query)]
+        random.Random(len(rows)).shuffle(rows)  # ties come in any order
+        column = query.get("ordering", ["tasks:id"])[0].removeprefix("tasks:")
+        rows.sort(key=lambda task: datetime.fromisoformat(task[column]) if column == "updated_at" else task[column])
+        names = request.query["include"].split(",")
+        page = [{name: task[name] for name in names if name in task} for task in rows]
+        return Answer(body={"total": len(rows), "tasks": page[: int(request.query["page_size"])]})
+
+    @staticmethod
+    def fits(task: dict[str, Any], query: dict[str, Any]) -> bool:
+        if "selectedItems" in query:
+            return task["id"] in query["selectedItems"]["included"]
+        for item in query["filters"]["items"]:
+            column, value = item["filter"].removeprefix("filter:tasks:"), item["value"]
+            if item["operator"] == "contains":
+                if not any(text in task[column] for text in value):
+                    return False
+                continue
+            have = task[column]
+            if item["type"] == "Datetime":
+                have = datetime.fromisoformat(have)
+                value = datetime.strptime(value, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+            tests = {"greater": have > value, "greater_or_equal": have >= value, "equal": have == value}
+            if not tests[item["operator"]]:
+                return False
+        return True
+
+    def add(self, task_id: int, seconds: float, versions: str = "") -> None:
+        self.tasks.append({
+            "id": task_id, "updated_at": stamp(seconds), "created_at": stamp(0), "data": {"text": "x"},
+            "annotations": [], "predictions": ["big"], "predictions_model_versions": versions,
+        })
+
+
+@pytest.fixture
+def studio() -> Studio:
+    return Studio()
+
+
+@pytest.fixture
+def server(studio: Studio) -> Iterator[Server]:
+    with serving(studio) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Server) -> LabelStudioClient:
+    settings = Settings(label_studio_url=server.url, label_studio_api_key="0" * 40)
+    return LabelStudioClient(settings, backoff_s=0.001)
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3, 5, 7, 100])
+def test_changed_tasks_come_once_each_in_order_whatever_the_ties(
+    client: LabelStudioClient, studio: Studio, page_size: int
+) -> None:
+    moments = [0, 0, 0, 0, 0, 1, 2.5, 2.5, 3, 3, 3, 3.000001, 9]
+    for task_id, seconds in zip(random.Random(3).sample(range(1, 99), len(moments)), moments, strict=True):
+        studio.add(task_id, seconds)
+    pages = list(client.changed_tasks(1, None, page_size=page_size))
+    assert all(0 < len(page) <= page_size for page in pages)
+    keys = [(datetime.fromisoformat(task["updated_at"]), task["id"]) for page in pages for task in page]
+    assert keys == sorted(keys) and len(set(keys)) == len(moments)
+    assert "predictions" not in pages[0][0] and "annotations" in pages[0][0]
+
+
+def test_changed_tasks_since_a_moment_include_it(client: LabelStudioClient, studio: Studio) -> None:
+    for task_id in range(1, 6):
+        studio.add(task_id, task_id + 0.000007)
+    pages = client.changed_tasks(1, NOON + timedelta(seconds=3, microseconds=7))
+    assert [task["id"] for page in pages for task in page] == [3, 4, 5]
+    assert list(client.changed_tasks(1, NOON + timedelta(seconds=100))) == []
+
+
+def test_tasks_that_change_during_the_walk_hide_no_others(client: LabelStudioClient, studio: Studio) -> None:
+    for task_id in range(1, 21):
+        studio.add(task_id, task_id)
+    late = iter(range(1000, 2000))
+
+    def annotate_the_first() -> None:
+        studio.tasks[0] |= {"updated_at": stamp(next(late))}
+        studio.tasks.append(studio.tasks.pop(0))
+
+    studio.before_page = annotate_the_first
+    pages = client.changed_tasks(1, None, page_size=4)
+    seen = [next(pages) for _ in range(7)]
+    assert set(range(5, 21)) <= {task["id"] for page in seen for task in page}
+
+
+def test_tasks_by_id_leave_out_what_is_gone_and_ask_in_bulk(
+    client: LabelStudioClient, studio: Studio, server: Server
+) -> None:
+    for task_id in range(1, 251):
+        studio.add(task_id, 0)
+    assert sorted(client.tasks_by_id(1, [*range(1, 251), 999])) == list(range(1, 251))
+    assert len(server.requests) == 3
+    assert client.task(1, 999) is None
+    task = client.task(1, 7)
+    assert task is not None and task["id"] == 7
+    assert client.tasks_by_id(1, []) == {}
+
+
+def test_a_missing_project_is_an_error_and_not_an_empty_one(client: LabelStudioClient) -> None:
+    for read in (lambda: client.tasks_by_id(2, [1]), lambda: list(client.task_ids(2)), lambda: client.project(2)):
+        with pytest.raises(LabelStudioError) as caught:
+            read()
+        assert caught.value.http_status == 404 and not caught.value.retry
+
+
+def test_task_ids_come_in_pages(
+    client: LabelStudioClient, studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backend.client.tasks._ID_PAGE", 4)
+    for task_id in (9, 3, 5, 1, 2, 8, 30, 4):
+        studio.add(task_id, 0)
+    assert list(client.task_ids(1)) == [[1, 2, 3, 4], [5, 8, 9, 30]]
+
+
+def test_predicted_tasks_have_exactly_the_version(client: LabelStudioClient, studio: Studio) -> None:
+    studio.add(1, 0, "consensus@r12,annotator:5@r1")
+    studio.add(2, 0, "annotator:5@r1,consensus@r1")
+    studio.add(3, 0)
+    assert client.predicted_tasks(1, "consensus@r1") == {2}
+    assert client.predicted_tasks(1, "consensus@r12") == {1}
+
+
+def test_an_import_leaves_out_tasks_that_are_gone(client: LabelStudioClient, studio: Studio) -> None:
+    studio.add(1, 0)
+    rows = [{"task": task_id, "result": [], "score": 0.5, "model_version": "v"} for task_id in (1, 2)]
+    assert client.import_predictions(1, rows) == 1
+    assert client.import_predictions(1, rows[1:]) == 0
+    assert client.import_predictions(1, []) == 0
+    assert studio.imported == [rows[:1]]
+
+
+def test_an_import_that_is_refused_for_another_reason_is_an_error(client: LabelStudioClient, studio: Studio) -> None:
+    studio.add(1, 0)
+    studio.refuse_imports = True
+    with pytest.raises(LabelStudioError) as caught:
+        client.import_predictions(1, [{"task": 1, "result": "odd", "score": 0.5, "model_version": "v"}])
+    assert caught.value.http_status == 400 and studio.imported == []
+
+
+def test_versions_are_listed_selected_and_deleted_without_losing_the_selection(
+    client: LabelStudioClient, studio: Studio
+) -> None:
+    assert client.prediction_versions(1) == {"a": 3, "live backend": 1}
+    assert client.selected_version(1) == "live backend"
+    client.delete_version(1, "a")
+    assert client.selected_version(1) == "live backend" and client.prediction_versions(1) == {"live backend": 1}
+    with pytest.raises(LabelStudioError):
+        client.select_version(1, "unknown")
+    client.delete_version(1, "live backend")
+    assert client.selected_version(1) == ""
+
+
+def test_annotators_have_names(client: LabelStudioClient) -> None:
+    assert client.users() == {"1": "a@example.com", "5": "five", "6": "6"}
+
+
+def test_a_webhook_is_made_once_and_gets_the_headers(
+    client: LabelStudioClient, studio: Studio, server: Server
+) -> None:
+    for secret in ("one", "one", "two"):
+        client.register_webhook(1, "http://polyvox:9090/webhook", {"X-Polyvox-Secret": secret})
+    assert len(studio.hooks) == 1 and studio.hooks[0]["headers"] == {"X-Polyvox-Secret": "two"}
+    assert studio.hooks[0]["send_for_all_actions"] and studio.hooks[0]["project"] == 1
+    assert [request.method for request in server.requests] == ["GET", "POST", "GET", "GET", "PATCH"]
+    assert client.webhooks(1) == studio.hooks

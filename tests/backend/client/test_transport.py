@@ -1,0 +1,173 @@
+"""Tokens, retries, time-outs, redirects, and what errors say."""
+
+import socket
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from backend.client.transport import Transport
+from backend.errors import LabelStudioError
+from tests.backend.client.server import Answer, Request, serving
+
+LEGACY = "0123456789abcdef0123456789abcdef01234567"
+PERSONAL = "header.payload.signature"
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 11, 27, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def transport(url: str, key: str = LEGACY, clock: FakeClock | None = None) -> Transport:
+    return Transport(url, key, clock=clock or FakeClock(), backoff_s=0.001)
+
+
+def error_of(made: Transport, method: str = "GET", path: str = "/api/x", timeout_s: float = 5.0) -> LabelStudioError:
+    with pytest.raises(LabelStudioError) as caught:
+        made.json(method, path, timeout_s=timeout_s)
+    assert LEGACY not in str(caught.value) and PERSONAL not in str(caught.value)
+    return caught.value
+
+
+def test_a_legacy_token_is_sent_as_it_is_whatever_a_netrc_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    with serving(lambda request: Answer(body={"ok": True})) as server:
+        assert transport(server.url + "/prefix/").json("POST", "/api/x", body={"a": 1}) == {"ok": True}
+    request = server.requests[0]
+    assert (request.authorization, request.path, request.body) == (f"Token {LEGACY}", "/prefix/api/x", {"a": 1})
+
+
+class TokenServer:
+    """Gives out access tokens that live for 300 s of the fake clock."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.made: dict[str, datetime] = {}
+
+    def __call__(self, request: Request) -> Answer:
+        if request.path == "/api/token/refresh/":
+            if request.body != {"refresh": PERSONAL}:
+                return Answer(status=401, body={"detail": "wrong"})
+            access = f"access{len(self.made)}"
+            self.made[access] = self.clock.now
+            return Answer(body={"access": access})
+        kind, _, token = request.authorization.partition(" ")
+        alive = token in self.made and self.clock.now < self.made[token] + timedelta(seconds=300)
+        return Answer(body={"ok": 1}) if kind == "Bearer" and alive else Answer(status=401, body={})
+
+
+def test_a_personal_token_is_exchanged_and_renewed_before_it_ends() -> None:
+    clock = FakeClock()
+    with serving(TokenServer(clock)) as server:
+        made = transport(server.url, PERSONAL, clock)
+        for seconds in (0, 100, 139, 1, 200, 39, 3600):
+            clock.now += timedelta(seconds=seconds)
+            assert made.json("GET", "/api/x") == {"ok": 1}
+    paths = server.paths()
+    assert paths.count("POST /api/token/refresh/") == 3  # at 0 s, 240 s and 4079 s: never after a refusal
+    assert server.requests[0].authorization == ""
+
+
+def test_a_refused_access_token_is_renewed_once() -> None:
+    clock = FakeClock()
+    script = TokenServer(clock)
+    with serving(script) as server:
+        made = transport(server.url, PERSONAL, clock)
+        made.json("GET", "/api/x")
+        script.made.clear()  # Label Studio was restarted with another secret
+        script.made["other"] = clock.now
+        assert made.json("GET", "/api/x") == {"ok": 1}
+    assert server.paths().count("POST /api/token/refresh/") == 2
+
+
+@pytest.mark.parametrize("key", [LEGACY, PERSONAL, "wrong.personal.token"])
+def test_a_refused_token_says_which_setting_to_check(key: str) -> None:
+    def script(request: Request) -> Answer:
+        if request.path == "/api/token/refresh/" and request.body == {"refresh": PERSONAL}:
+            return Answer(body={"access": "access"})
+        return Answer(status=401, body={"detail": "Invalid token."})
+
+    with serving(script) as server:
+        error = error_of(transport(server.url, key))
+    assert "LABEL_STUDIO_API_KEY" in str(error) and not error.retry and error.http_status == 401
+    assert len(server.requests) <= 4
+
+
+def test_what_may_be_repeated_is_and_what_may_not_is_not() -> None:
+    def script(request: Request) -> Answer:
+        tries = sum(each.method == request.method for each in server.requests)
+        return Answer(status=503) if tries < 3 else Answer(body=[tries])
+
+    with serving(script) as server:
+        made = transport(server.url)
+        for method in ("GET", "PATCH", "DELETE"):
+            assert made.json(method, "/api/x") == [3]
+        error = error_of(made, "POST")
+    assert error.retry and error.http_status == 503
+    assert [request.method for request in server.requests].count("POST") == 1
+
+
+@pytest.mark.parametrize(("status", "retry"), [(400, False), (403, False), (404, False), (429, True), (500, True)])
+def test_errors_name_the_request_and_say_whether_to_try_again(status: int, retry: bool) -> None:
+    with serving(lambda request: Answer(status=status, body={"secret": "label text"})) as server:
+        error = error_of(transport(server.url))
+    assert (error.retry, error.http_status) == (retry, status)
+    assert f"{status} to GET /api/x" in str(error) and "label text" not in str(error)
+
+
+def test_no_answer_in_time_and_nobody_there() -> None:
+    with serving(lambda request: Answer(body={}, delay_s=0.4)) as server:
+        slow = error_of(transport(server.url), "POST", timeout_s=0.1)
+    assert slow.retry and "in time" in str(slow)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        down = error_of(transport(f"http://127.0.0.1:{unused.getsockname()[1]}"))
+    assert down.retry and "cannot be reached" in str(down)
+
+
+def test_the_token_never_follows_a_redirect_to_another_host() -> None:
+    with serving(lambda request: Answer(body={"got": "it"})) as other:
+        with serving(lambda request: Answer(status=302, headers={"Location": other.url + "/api/x"})) as server:
+            error = error_of(transport(server.url))
+        assert other.requests == []
+    assert not error.retry and "LABEL_STUDIO_URL" in str(error)
+
+
+def test_redirects_at_home_are_followed_for_reading_only() -> None:
+    def script(request: Request) -> Answer:
+        if request.path == "/api/x":
+            return Answer(status=301, headers={"Location": "/api/x/"})
+        if request.path == "/api/round":
+            return Answer(status=302, headers={"Location": "/api/round"})
+        return Answer(body={"ok": request.authorization})
+
+    with serving(script) as server:
+        made = transport(server.url)
+        assert made.json("GET", "/api/x") == {"ok": f"Token {LEGACY}"}
+        assert not error_of(made, "POST").retry
+        assert "circles" in str(error_of(made, "GET", "/api/round"))
+
+
+def test_a_page_that_is_not_json_is_named() -> None:
+    with serving(lambda request: Answer(body="<html>Log in</html>")) as server:
+        error = error_of(transport(server.url))
+    assert not error.retry and "not JSON" in str(error)
+
+
+@pytest.mark.parametrize(("url", "key"), [("", LEGACY), ("http://127.0.0.1:1", ""), ("nonsense", LEGACY)])
+def test_without_usable_settings_there_is_a_sentence(url: str, key: str) -> None:
+    error = error_of(transport(url, key))
+    assert "LABEL_STUDIO_URL" in str(error) and not error.retry
+
+
+def test_an_empty_answer_is_none() -> None:
+    with serving(lambda request: Answer(status=204)) as server:
+        assert transport(server.url).json("DELETE", "/api/x") is None
