@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 class WordHashEncoder:
     """`model.encoders.Encoder` over hashed words. `calls` keeps every batch, so that tests can count the work."""
 
-    def __init__(self, dim: int = 16, *, name: str = "word-hash") -> None:
+    def __init__(self, dim: int = 32, *, name: str = "word-hash") -> None:
         self.id = f"{name}-{dim}"
         self.dim = dim
         self.calls: list[list[str]] = []

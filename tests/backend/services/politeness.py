@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
-
 from backend.ports import Store
 from backend.records import Annotation, StoredVote, Task, TaskSnapshot
 from model.spaces import Value
@@ -25,15 +23,13 @@ ANNOTATORS = ("1", "2", "3")
 
 
 def texts(count: int = 60) -> list[str]:
-    """Distinct short sentences; half with a polite word, half with "team", independent of each other."""
-    generator = np.random.default_rng(11)
-    fill = ["send", "report", "now", "today", "the", "file", "bring", "call", "me", "later"]
+    """Distinct short texts; half with a polite word, half with "team", independent of each other."""
+    fill = ["send", "report", "now", "file", "call", "later", "bring", "today"]
     sentences = []
-    for number in range(count):
-        words = [f"n{number}", *generator.choice(fill, 3)]
-        words += [str(generator.choice(["please", "kindly"]))] * int(number % 2)
-        words += ["team"] * int(number // 2 % 2)
-        sentences.append(" ".join(generator.permutation(words)))
+    for number in range(count):  # at most 224 differ
+        words = [fill[number // 4 % 8], fill[(number // 4 % 8 + 1 + number // 32) % 8]]
+        words += ["please" if number // 4 % 2 else "kindly"] * (number % 2) + ["team"] * (number // 2 % 2)
+        sentences.append(" ".join(words))
     return sentences
 
 
@@ -46,7 +42,7 @@ def answer(annotator: str, text: str) -> str:
 
 def vote(task_id: int, annotator: str, label: str, **changes: object) -> StoredVote:
     fields: dict[str, object] = {
-        "unit": str(task_id), "task_id": task_id, "annotation_id": task_id * 100 + int(annotator),
+        "unit": str(task_id), "task_id": task_id, "annotation_id": task_id * 100 + int(annotator.rpartition(":")[2]),
         "annotator": annotator, "control": "politeness", "value": Value.of_class(label),
         "updated_at": START + timedelta(minutes=task_id), "lead_time_s": 4.0, "provenance": Provenance.MANUAL,
         "shown": False, "control_arm": False,

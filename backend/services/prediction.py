@@ -1,0 +1,194 @@
+"""Prediction: what /predict answers, and the computation that bulk delivery shares with it.
+
+For each task: one prediction for each annotator who has not voted on it (`annotator:<id>@r12`, the most active first),
+and the consensus last, under the version that /setup names. A task that is not ready gets [], never an empty
+prediction, which would freeze it under this version in Label Studio.
+
+Invariants: one batched forward and a fixed number of queries a request, however many tasks it has; that our predictions
+can be seen is remembered before they are handed out; what the control arm withholds is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from backend.labeling import LabelConfig, in_control_arm, parse_config, task_in_control_arm
+from backend.ports import Clock, Store
+from backend.records import Project, StoredVote
+from backend.registry import Loaded, Registry
+from backend.services.features import Features
+from backend.services.overrides import settings_of
+from backend.services.served import ReadyTask, TaskPredictions, consensus_version, is_account, predict, withheld
+from backend.settings import Settings
+from model.errors import ModelError
+
+log = logging.getLogger(__name__)
+
+WHOLE_TASK = ""  # the annotator in the log of the arm where whole tasks are withheld
+Predictions = list[dict[str, Any]]
+
+
+class Prediction:
+    """Answers for any project. Safe for threads."""
+
+    def __init__(
+        self, *, store: Store, features: Features, registry: Registry, settings: Settings, clock: Clock,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._features = features
+        self._registry = registry
+        self._settings = settings
+        self._clock = clock
+        self._seconds = seconds
+        self.config = lru_cache(maxsize=32)(parse_config)  # label configs come with each request
+
+    def version(self, project_key: str) -> str:
+        """The model_version for /setup: one pointer read, nothing is loaded."""
+        version = self._registry.current(project_key)
+        return consensus_version(version.name if version else None)
+
+    def answer(
+        self, project_key: str, label_config: str | None, tasks: Sequence[Mapping[str, Any]], *, deadline_s: float,
+    ) -> list[Predictions]:
+        """Predictions of each task, in order; [] for those that are not ready within `deadline_s`.
+
+        `tasks` are Label Studio's task JSON (id, data, annotations). An empty `label_config` means the project's.
+        Raises LabelConfigError when the config cannot be read.
+        """
+        until = self._seconds() + deadline_s
+        nothing: list[Predictions] = [[] for _ in tasks]
+        project = self._store.projects.get(project_key)
+        if project is None or settings_of(self._settings, project).shadow_mode:
+            return nothing
+        loaded = self._registry.published(project_key)
+        xml = label_config or project.label_config
+        if loaded is None or not xml:
+            return nothing
+        config = self.config(xml)
+        ids = sorted({int(task["id"]) for task in tasks})
+        votes = self._store.votes.of_tasks(project_key, ids)
+        wanted, arm = self._who_wants(project, tasks, votes)
+        ready = self._ready(config, tasks, wanted, seconds=until - self._seconds())
+        computed = dict(zip(ready, self.compute(project, loaded, config, list(ready.values()), votes), strict=True))
+        answers = [_listed(computed[row]) if row in computed else [] for row in range(len(tasks))]
+        visible = [int(task["id"]) for task, answer in zip(tasks, answers, strict=True) if answer]
+        self.remember(project, visible, arm, name=loaded.version.name)
+        return answers
+
+    def compute(
+        self, project: Project, loaded: Loaded, config: LabelConfig, tasks: Sequence[ReadyTask],
+        votes: Sequence[StoredVote],
+    ) -> list[TaskPredictions]:
+        """Own and consensus predictions of each task, in order, from one forward; `votes` are those on these tasks.
+
+        Where Label Studio cannot tell annotators apart, tasks in the control arm keep but the score of their
+        consensus. Nothing is predicted with a version whose features came from another encoder than today's.
+        """
+        if not tasks:
+            return []  # without asking for the encoder, which may still be loading
+        if loaded.version.figures.get("encoder") != self._features.encoder_id:
+            log.warning("version %s of project %s was trained on another encoder", loaded.version.name, project.key)
+            return [TaskPredictions(task_id=task.id, own={}, consensus=None) for task in tasks]
+        try:
+            shaped = predict(loaded.ladder, config, tasks, votes, name=loaded.version.name)
+        except ModelError as error:
+            log.warning("version %s of project %s cannot answer: %s", loaded.version.name, project.key, error)
+            return [TaskPredictions(task_id=task.id, own={}, consensus=None) for task in tasks]
+        settings = settings_of(self._settings, project)
+        if settings.middleware:
+            return shaped
+        return [_withhold(one) if self.task_withheld(project, one.task_id) else one for one in shaped]
+
+    def task_withheld(self, project: Project, task_id: int) -> bool:
+        """Whether a whole task is in the control arm; only where the middleware is absent."""
+        settings = settings_of(self._settings, project)
+        percent = settings.control_arm_percent
+        return not settings.middleware and task_in_control_arm(project.label_studio_id, task_id, percent)
+
+    def split_arm(
+        self, project: Project, task_id: int, annotators: Sequence[str],
+    ) -> tuple[list[str], list[tuple[int, str]]]:
+        """The annotators who may get a prediction of their own, and the pairs that the control arm withholds."""
+        settings = settings_of(self._settings, project)
+        if not settings.middleware:  # nobody could be shown their own, everybody would see everybody's
+            return [], []
+        percent = settings.control_arm_percent
+        arm = {a for a in annotators if in_control_arm(project.label_studio_id, task_id, a, percent)}
+        return [a for a in annotators if a not in arm], [(task_id, a) for a in annotators if a in arm]
+
+    def remember(
+        self, project: Project, task_ids: Sequence[int], arm: Sequence[tuple[int, str]], *, name: str,
+    ) -> None:
+        """Before predictions leave: they may be seen from now on, and the arm of these tasks is what it is."""
+        if not task_ids:
+            return
+        whole = {task_id for task_id in task_ids if self.task_withheld(project, task_id)}
+        visible = set(task_ids) - whole
+        pairs = [pair for pair in arm if pair[0] in visible] + [(task_id, WHOLE_TASK) for task_id in sorted(whole)]
+        self._store.votes.log_arm(project.key, pairs, version=name)
+        self._store.deliveries.remember_shown(project.key, sorted(visible), at=self._clock())
+
+    def _who_wants(
+        self, project: Project, tasks: Sequence[Mapping[str, Any]], votes: Sequence[StoredVote],
+    ) -> tuple[list[list[str]], list[tuple[int, str]]]:
+        """For each task the annotators who get an own prediction; and the pairs that the arm withholds."""
+        limit = settings_of(self._settings, project).annotators_per_task
+        active = [who.annotator for who in self._store.votes.activity(project.key) if is_account(who.annotator)]
+        voted: dict[int, set[str]] = {}
+        for vote in votes:
+            voted.setdefault(vote.task_id, set()).add(vote.annotator)
+        wanted, arm = [], []
+        for task in tasks:
+            task_id = int(task["id"])
+            done = voted.get(task_id, set()) | _annotators_of(task)
+            mine, withheld_pairs = self.split_arm(project, task_id, [a for a in active if a not in done][:limit])
+            wanted.append(mine)
+            arm.extend(withheld_pairs)
+        return wanted, arm
+
+    def _ready(
+        self, config: LabelConfig, tasks: Sequence[Mapping[str, Any]], wanted: Sequence[Sequence[str]], *,
+        seconds: float,
+    ) -> dict[int, ReadyTask]:
+        """row -> task, for the tasks that have text whose tokens are at hand in time."""
+        contents = {row: config.content(task["data"]) for row, task in enumerate(tasks)}
+        rows = [row for row, content in contents.items() if content]
+        tokens = self._features.texts_within([contents[row] for row in rows], seconds=seconds)
+        return {
+            row: ReadyTask(id=int(tasks[row]["id"]), data=tasks[row]["data"], tokens=array, annotators=wanted[row])
+            for row, array in zip(rows, tokens, strict=True) if array is not None
+        }
+
+
+def _listed(predictions: TaskPredictions) -> Predictions:
+    """Own ones first, the consensus last: Label Studio preselects the last one. Without a consensus nothing at all,
+    since Label Studio would ask again at each opening and store the own ones each time."""
+    if predictions.consensus is None:
+        return []
+    return [*predictions.own.values(), predictions.consensus]
+
+
+def _withhold(predictions: TaskPredictions) -> TaskPredictions:
+    consensus = predictions.consensus
+    return TaskPredictions(
+        task_id=predictions.task_id, own={}, consensus=None if consensus is None else withheld(consensus)
+    )
+
+
+def _annotators_of(task: Mapping[str, Any]) -> set[str]:
+    """Who annotated the task according to the request, which may be ahead of the store. Skips are no votes."""
+    found = set()
+    for annotation in task.get("annotations") or []:
+        if not isinstance(annotation, Mapping) or annotation.get("was_cancelled"):
+            continue
+        by = annotation.get("completed_by")
+        if isinstance(by, Mapping):
+            by = by.get("id")
+        if by is not None:
+            found.add(str(by))
+    return found

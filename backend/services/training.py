@@ -1,0 +1,202 @@
+"""Training: the votes of a project in, a verdict out (and a published version when the gate lets it pass).
+
+Invariants: what is held out is a pure function of project and task; votes outside the current label config and votes on
+tasks without text are left out, counted and said; the count of changes is read before the votes, so that a vote that
+arrives meanwhile makes the next training due; every run that could train ends in a recorded version, published or not.
+After a rejected version the next run starts from scratch instead of going on from the published one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.errors import JobFailed
+from backend.labeling import LabelConfig, parse_config
+from backend.ports import Clock, Progress, Store
+from backend.records import Project, Verdict, Version
+from backend.registry import Loaded, Registry
+from backend.services.features import Features
+from backend.services.overrides import settings_of
+from backend.settings import Settings
+from model.errors import CheckpointError, ModelError
+from model.evaluate.splits import is_heldout, task_of
+from model.spaces import Space
+from model.votes import Votes
+
+if TYPE_CHECKING:
+    from model.ensemble.ladder import LadderConfig, TrainingSet
+
+log = logging.getLogger(__name__)
+
+_ENCODE_CHUNK = 512  # texts whose tokens are in memory at once while the cache is filled
+_ENCODE_SHARE = 0.3  # of the progress bar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What a project gives to learn from."""
+
+    votes: Votes  # those that can be learned from
+    spaces: Mapping[str, Space]
+    texts: Mapping[str, str]  # unit -> content
+    left_out: Mapping[str, int]  # why -> votes
+    changes: int  # VoteCounts.changes when the votes were read
+
+
+class Training:
+    """Trains one project at a time; the job queue sees to it that nobody else trains the same."""
+
+    def __init__(
+        self, *, store: Store, features: Features, registry: Registry, settings: Settings, clock: Clock,
+        ladder: LadderConfig | None = None,
+    ) -> None:
+        """`ladder` is how to learn (by default the preset `polyvox`); its echo weight is that of the settings."""
+        self._store = store
+        self._features = features
+        self._registry = registry
+        self._settings = settings
+        self._clock = clock
+        self._ladder = ladder
+
+    def run(self, project: str, progress: Progress, *, full: bool = False) -> dict[str, Any]:
+        """Train, judge, record. Returns verdict, version, reason and counts; with `full` it starts from scratch.
+
+        Raises JobFailed with a sentence when there is too little to learn from or the checkpoint cannot be written.
+        """
+        from model.ensemble.ladder import fit, judge  # torch is loaded by who trains
+
+        record = self._store.projects.get(project)
+        if record is None:
+            raise JobFailed("The project is unknown.")
+        progress(0.0, "reading votes")
+        material = self._read(record)
+        self._require_enough(record, material)
+        self._encode(material.texts, progress)
+        data = self._training_set(project, material)
+        published = self._comparable(project)
+        full = full or self._last_was_rejected(project)
+        config = self._ladder_config()
+        try:
+            fitted = fit(
+                data, config, previous=None if full or published is None else published.ladder,
+                progress=lambda done, note: progress(_ENCODE_SHARE + 0.6 * done, note), device=self._registry.device,
+            )
+            progress(0.92, "judging")
+            verdict = judge(fitted, None if published is None else published.ladder, data, config)
+        except ModelError as error:
+            raise JobFailed(f"Nothing could be learned: {error}.") from error
+        figures = {
+            **fitted.figures, "gate": verdict.figures, "encoder": self._features.encoder_id,
+            "votes": len(material.votes), "left_out": dict(material.left_out),
+            "annotators": len(set(material.votes.annotator.tolist())), "started_from": _origin(published, full),
+        }
+        progress(0.97, "recording the verdict")
+        try:
+            version = self._registry.save(project, fitted.ladder, verdict, figures, material.changes)
+        except CheckpointError as error:
+            raise JobFailed(f"The version could not be kept: {error}.", retry_in_s=60.0) from error
+        return self._outcome(version, material)
+
+    def _read(self, record: Project) -> Material:
+        config = parse_config(record.label_config)
+        changes = self._store.votes.counts(record.key).changes
+        votes = self._store.votes.current(record.key)
+        spaces = config.spaces(votes)
+        texts = self._texts(record.key, config, votes)
+        fits = _inside(votes, spaces)  # (N,)
+        readable = np.array([unit in texts for unit in votes.units], dtype=np.bool_)[votes.unit]  # (N,)
+        usable = votes.select(fits & readable)
+        kept = {usable.units[index] for index in np.unique(usable.unit)}
+        left_out = {
+            "outside the label config": int((~fits).sum()),
+            "on tasks without text": int((fits & ~readable).sum()),
+        }
+        return Material(
+            votes=usable, spaces={name: space for name, space in spaces.items() if len(usable.of_control(name))},
+            texts={unit: text for unit, text in texts.items() if unit in kept},
+            left_out={why: count for why, count in left_out.items() if count}, changes=changes,
+        )
+
+    def _texts(self, project: str, config: LabelConfig, votes: Votes) -> dict[str, str]:
+        """unit -> content, for the units that have any."""
+        tasks = {unit: int(task_of(unit)) for unit in votes.units}
+        contents = {task.id: config.content(task.data)
+                    for task in self._store.tasks.get(project, sorted(set(tasks.values())))}
+        return {unit: contents[task] for unit, task in tasks.items() if contents.get(task)}
+
+    def _require_enough(self, record: Project, material: Material) -> None:
+        need, have = settings_of(self._settings, record).min_votes, len(material.votes)
+        said = "".join(f" ({count} more {why} cannot be used)" for why, count in material.left_out.items())
+        if have < need:
+            raise JobFailed(f"Training needs at least {need} votes; there are {have}{said}.")
+        if not any(_answers(material.votes, name) > 1 for name in material.spaces):
+            raise JobFailed(f"Training needs at least two different answers; all {have} votes say the same{said}.")
+
+    def _encode(self, texts: Mapping[str, str], progress: Progress) -> None:
+        """Fill the cache first, so that the long part of a first training shows how far it is."""
+        contents = list(dict.fromkeys(texts.values()))
+        for begin in range(0, len(contents), _ENCODE_CHUNK):
+            progress(_ENCODE_SHARE * begin / len(contents), f"encoded {begin} of {len(contents)} texts")
+            self._features.texts(contents[begin : begin + _ENCODE_CHUNK])
+
+    def _training_set(self, project: str, material: Material) -> TrainingSet:
+        from model.ensemble.ladder import TrainingSet
+
+        percent = self._settings.heldout_percent
+
+        def tokens(units: Sequence[str]) -> list[NDArray[np.float16]]:
+            return self._features.texts([material.texts[unit] for unit in units])
+
+        return TrainingSet(
+            votes=material.votes, spaces=material.spaces, tokens=tokens,
+            heldout=lambda unit: is_heldout(project, unit, percent),
+        )
+
+    def _ladder_config(self) -> LadderConfig:
+        from model.ensemble.ladder import LadderConfig
+
+        # The ladder weighs ACCEPTED votes by it; the votes themselves keep weight 1.
+        return replace(self._ladder or LadderConfig.preset("polyvox"), echo_weight=self._settings.echo_weight)
+
+    def _comparable(self, project: str) -> Loaded | None:
+        """The published version, unless another encoder made its features: then neither its weights nor its
+        predictions mean anything here."""
+        loaded = self._registry.published(project)
+        if loaded is None or loaded.version.figures.get("encoder") != self._features.encoder_id:
+            return None
+        return loaded
+
+    def _last_was_rejected(self, project: str) -> bool:
+        tried = self._store.versions.recent(project, limit=1)
+        return bool(tried) and tried[0].verdict is Verdict.REJECTED
+
+    def _outcome(self, version: Version, material: Material) -> dict[str, Any]:
+        outcome: dict[str, Any] = {
+            "verdict": version.verdict.value, "version": version.name, "reason": version.reason,
+            "votes": len(material.votes), "changes": material.changes, "left_out": dict(material.left_out),
+        }
+        if version.verdict is Verdict.REJECTED:
+            outcome["next_is_full"] = True  # the triggers ask for it, with growing back-off
+        log.info("version %s of project %s: %s", version.name, version.project, version.verdict.value)
+        return outcome
+
+
+def _inside(votes: Votes, spaces: Mapping[str, Space]) -> NDArray[np.bool_]:
+    """Which votes have a control with a space and a value in it; (N,)."""
+    table = np.array([[name in spaces and spaces[name].contains(value) for value in votes.values]
+                      for name in votes.controls], dtype=np.bool_).reshape(len(votes.controls), len(votes.values))
+    return np.asarray(table[votes.control, votes.value])
+
+
+def _answers(votes: Votes, control: str) -> int:
+    return len(np.unique(votes.of_control(control).value))
+
+
+def _origin(published: Loaded | None, full: bool) -> str:
+    return "scratch" if full or published is None else published.version.name
