@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from flask import current_app, request
-from werkzeug.exceptions import UnsupportedMediaType
+from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from backend.protocol import read_json
 from backend.telemetry import Metrics
@@ -35,4 +35,7 @@ def body() -> dict[str, Any]:
     """The JSON object in the body. Raises `ClientError`, 413 over the limit, 415 for another content type."""
     if request.mimetype != "application/json" and not request.mimetype.endswith("+json"):
         raise UnsupportedMediaType("The content type is not application/json.")
-    return read_json(request.get_data(cache=False))
+    raw = request.get_data(cache=False)
+    if request.content_length is None and len(raw) >= (request.max_content_length or 0):
+        raise RequestEntityTooLarge  # a chunked body is cut off at the limit without a word
+    return read_json(raw)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 
@@ -103,6 +104,16 @@ def test_a_body_over_the_limit(path, services_with):
     body = {**GOOD[path], "filler": "x" * 20_000}
     assert "0.01 MB" in refused(client.post(path, json=body), 413)
     assert nothing_stored(services)
+
+
+@pytest.mark.parametrize("size, status", [(20_000, 413), (200, 200)])
+def test_a_body_of_unstated_length_has_the_same_limit(size, status, services_with):
+    client = create_app(services_with(max_body_mb=0.01)).test_client()
+    raw = json.dumps({**GOOD["/setup"], "schema": None}).encode() + b" " * size
+    environ = {"wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked"}
+    response = client.post("/setup", input_stream=io.BytesIO(raw), content_type="application/json",
+                           environ_overrides=environ)
+    assert response.status_code == status
 
 
 def test_sixty_five_megabytes_are_refused_by_default(client):
