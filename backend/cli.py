@@ -50,6 +50,9 @@ def main(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None
     except SQLAlchemyError as error:
         # Its message quotes the statement and its values.
         return _complain(f"The database cannot be used ({type(error).__name__}); check DATABASE_URL.", 1)
+    except BrokenPipeError:  # `status | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+        return 1
     except OSError as error:  # a folder that cannot be made or written, a full disk
         where = f": {error.filename}" if error.filename else ""
         return _complain(f"{error.strerror or type(error).__name__}{where}", 1)

@@ -1,9 +1,8 @@
 """The job process: claims jobs and runs them, and queues what is due.
 
-Three lanes, so that an annotator's new votes never wait: `sync` (the tasks that webhooks named), `read` (whole projects;
-the first time takes minutes) and `heavy` (torch).
-The main thread looks at the triggers and at the wish to stop. The process is nice to the web process: `os.nice(10)`
-and a limit on torch's threads.
+Three lanes, so that an annotator's new votes never wait: `sync` (the tasks that webhooks named), `read` (whole
+projects; the first time takes minutes) and `heavy` (torch). The main thread looks at the triggers and at the wish to
+stop. The process is nice to the web process: `os.nice(10)` and a limit on torch's threads.
 
 It ends on SIGTERM or SIGINT, and when embedded also as soon as its web process is gone. A job that is running then
 goes back to the queue at its next progress call; one that makes none within the grace time is taken over when its lease

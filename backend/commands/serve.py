@@ -7,12 +7,14 @@ after the fork, so that torch's threads never meet one.
 from __future__ import annotations
 
 import argparse
+import socket
 from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
 
 from backend.commands.base import Arguments, Command
+from backend.errors import ClientError
 from backend.queues import Supervisor
 from backend.settings import Settings
 from backend.telemetry import configure_logging
@@ -24,26 +26,53 @@ GRACE_S = 20
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1",
                         help="address to listen on; 0.0.0.0 is every one (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=9090, help="port to listen on (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=8,
+    parser.add_argument("--port", type=_port, default=9090, help="port to listen on (default: %(default)s)")
+    parser.add_argument("--threads", type=_positive, default=8,
                         help="requests answered at the same time (default: %(default)s)")
+
+
+def _port(text: str) -> int:
+    if not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError("a port is a number from 1 to 65535")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError("at least 1 is needed")
+    return int(text)
 
 
 def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     from gunicorn.app.base import BaseApplication
+
+    require_free(arguments.host, arguments.port)
 
     class Application(BaseApplication):  # type: ignore[misc]
         """gunicorn, configured here and not from its command line or environment."""
 
         def load_config(self) -> None:
             for name, value in gunicorn_options(arguments, settings, console).items():
-                self.cfg.set(name, value)
+                if name in self.cfg.settings:  # older ones have no control socket to switch off
+                    self.cfg.set(name, value)
 
         def load(self) -> Callable[..., Any]:
             return _web_application(settings)
 
     Application().run()
     return 0
+
+
+def require_free(host: str, port: int) -> None:
+    """Raises ClientError with a sentence when nothing can listen there; gunicorn would try on for seconds."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        sentence = f"Polyvox cannot listen on {host}:{port} ({error.strerror}); choose another with --host and --port."
+        raise ClientError(sentence) from error
 
 
 def gunicorn_options(arguments: Arguments, settings: Settings, console: Console) -> dict[str, Any]:
@@ -69,7 +98,8 @@ def gunicorn_options(arguments: Arguments, settings: Settings, console: Console)
     return {
         "bind": f"{arguments.host}:{arguments.port}", "worker_class": "gthread", "workers": 1,
         "threads": arguments.threads, "timeout": TIMEOUT_S, "graceful_timeout": GRACE_S, "loglevel": "warning",
-        "when_ready": ready, "post_worker_init": begin, "worker_exit": end, "proc_name": "polyvox",
+        "control_socket_disable": True, "proc_name": "polyvox",
+        "when_ready": ready, "post_worker_init": begin, "worker_exit": end,
     }
 
 

@@ -1,12 +1,11 @@
 """The whole loop in one process: webhook -> dirty -> read -> trained -> judged -> published -> delivered, and again.
 
-Real store, real ladder, real triggers and jobs; Label Studio is the small one in memory and the encoder knows words only.
-Time is in the test's hand.
+Real store, real ladder, real triggers and jobs; Label Studio is the small one in memory and the encoder knows words
+only. Time is in the test's hand.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,7 +71,8 @@ class Loop:
     def _send(self, action: str, task: int, annotation: int) -> None:
         about = self.label_studio.projects[self.number]
         project = {name: about[name] for name in ("id", "title", "created_at", "label_config")}
-        body = {"action": action, "project": project, "task": {"id": task}, "annotation": {"id": annotation, "task": task}}
+        about_annotation = {"id": annotation, "task": task}
+        body = {"action": action, "project": project, "task": {"id": task}, "annotation": about_annotation}
         assert self.client.post("/webhook", json=body).status_code in (200, 201)
 
     def opinion(self, task: int, annotator: int) -> str:
@@ -151,8 +151,8 @@ def test_from_webhook_to_two_different_pre_annotations_and_on(loop: Loop) -> Non
 
     # /predict says the same to whoever waits, consensus last.
     task = {"id": unseen[0], "data": {"text": loop.tasks[unseen[0]]}, "annotations": []}
-    body = {"tasks": [task], "project": loop.key, "label_config": loop.label_studio.projects[loop.number]["label_config"]}
-    answer = loop.client.post("/predict", data=json.dumps(body), content_type="application/json")
+    config = loop.label_studio.projects[loop.number]["label_config"]
+    answer = loop.client.post("/predict", json={"tasks": [task], "project": loop.key, "label_config": config})
     assert answer.json is not None
     (predictions,) = answer.json["results"]
     shown = predictions if isinstance(predictions, list) else [predictions]
@@ -177,7 +177,7 @@ def test_a_few_votes_train_after_a_quiet_time(loop: Loop) -> None:
 
 
 def test_a_worse_candidate_leaves_a_verdict_and_the_published_version(tmp_path: Path) -> None:
-    """Votes on the tasks that are trained on turn round, those on held-out tasks stay: what is learned then is wrong."""
+    """Votes on tasks that are trained on turn round, those on held-out tasks stay: what is learned then is wrong."""
     loop = Loop(tmp_path, heldout_percent=45.0)  # enough held-out votes for the paired test
     ids = list(loop.tasks)
     loop.setup()
