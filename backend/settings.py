@@ -37,8 +37,8 @@ COMMON_MISTAKES = {
     "LABEL_STUDIO_API_TOKEN": "LABEL_STUDIO_API_KEY",
     "REDIS_HOST": "REDIS_URL",
 }
-# Read by the part that runs inside Label Studio's own process; an environment may be shared by both.
-READ_BY_LABEL_STUDIO_PART = frozenset({"POLYVOX_SHOW_OTHERS"})
+# Read by what runs inside Label Studio and by the demo; an environment may be shared with them.
+READ_BY_LABEL_STUDIO_PART = frozenset({"POLYVOX_SHOW_ALL_TABS", "POLYVOX_LABEL_STUDIO_VENV"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,10 @@ def test_the_table_has_one_row_for_each_setting():
     for each, line in zip(SETTINGS, lines[2:], strict=True):
         assert line.startswith(f"| `{each.env}` | {each.takes} | ") and line.count("|") == 5
         assert each.help
+
+
+def test_variables_of_the_part_inside_label_studio_are_known():
+    root = Path(__file__).parents[2]
+    code = "".join(path.read_text() for path in (root / "labelstudio").glob("*.py"))
+    read = set(re.findall(r"POLYVOX_[A-Z_]+", code))
+    assert read and ignored(dict.fromkeys(read, "1"), Settings()) == []
