@@ -30,11 +30,11 @@ class NetworkConfig:
     dropout: float = 0.2
     tau: float = 0.75  # an annotator with n votes weighs n^tau in the loss
     generic_share: float = 0.15  # how often an annotator is replaced by the generic query in the loss
-    learning_rate: float = 2e-3
+    learning_rate: float = 1e-3
     weight_decay: float = 0.05
-    epochs: int = 40
-    warm_epochs: int = 15  # when training goes on from a published version
-    patience: int = 10
+    epochs: int = 20
+    warm_epochs: int = 8  # when training goes on from a published version
+    patience: int = 5
     batch_units: int = 32
     ema: float = 0.9  # decay a step of the averaged weights that are kept; 0 keeps the raw ones
     clip: float = 1.0
@@ -46,7 +46,8 @@ class LadderConfig:
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
     seed: int = 0
-    folds: int = 4  # networks, each early-stopped on its own fold of the training units and served together
+    folds: int = 4  # of the training units; each has networks of its own, early-stopped on it, and all are served together
+    members_per_fold: int = 1
     single_above_votes: int = 40_000  # above this many votes one network is trained, on one split
     echo_weight: float = 0.3  # weight of an accepted pre-annotation
     prior_strength: float = 4.0  # pseudo-votes that pull an annotator's frequencies to everybody's

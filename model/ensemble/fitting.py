@@ -1,20 +1,27 @@
-"""`fit`: votes and tokens to a `Ladder` and its figures."""
+"""`fit`: votes and tokens to a `Ladder`, with the votes and scores that the gate looks at."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from model.config import LadderConfig
-from model.ensemble.data import Dataset, TrainingSet, build_dataset, check_tokens
+from model.dataset import Dataset, TrainingSet, build_dataset
+from model.ensemble.consensus import fit_spread
+from model.ensemble.crossfit import CrossFit, OutOfSample, crossfit
+from model.ensemble.pooled import fit_pooled
 from model.ensemble.predictor import ControlState, Ladder
 from model.ensemble.prior import fit_prior
-from model.ensemble.scoring import heldout_figures
-from model.ensemble.stack import Stack
+from model.ensemble.scores import to_probabilities
+from model.ensemble.scoring import Scored, score_heldout, summaries
+from model.ensemble.stack import Stack, fit_stack
+from model.qumab.batches import TokenStore
 
 Progress = Callable[[float, str], None]
 
@@ -29,6 +36,8 @@ class Fit:
 
     ladder: Ladder
     figures: dict[str, Any]  # JSON-able
+    heldout: dict[str, Scored]  # control -> votes on held-out units with the probabilities they got
+    cross_validation: dict[str, Scored]  # the same for training votes, by rungs and a stack without their fold
 
 
 def fit(
@@ -37,27 +46,98 @@ def fit(
 ) -> Fit:
     """Fit every rung, pool and calibrate them. `progress` gets a fraction and a note; it may raise to stop.
 
-    With `previous`, training goes on from it: its annotators keep their index. Raises NotEnoughVotes and ModelError.
+    With `previous`, training goes on from it: its annotators keep their index, its network is the start. The result is
+    the same, bit for bit, for the same seed and input on the CPU with the same number of threads. Raises
+    NotEnoughVotes when there is nothing to learn from, ModelError for unusable features.
     """
     started = time.monotonic()
     progress(0.0, "reading votes")
     dataset = build_dataset(data, config, previous.annotators if previous else ())
-    dim = check_tokens(dataset.units[:1], data.tokens(dataset.units[:1]))
-    training = ~dataset.heldout
-    controls = {name: _fit_control(dataset, name, training, config) for name in dataset.controls}
-    ladder = Ladder(annotators=dataset.annotators, controls=controls, dim=dim, config=config, device=device)
+    progress(0.02, "loading features")
+    store = TokenStore(
+        dataset.units, data.tokens, trained=~dataset.heldout, resident_mb=config.resident_mb,
+        device=torch.device(device),
+    )
+    progress(0.05, "training")
+    result = crossfit(
+        dataset, store, config, previous=previous.committee if previous else None, device=device,
+        progress=lambda share: progress(0.05 + 0.85 * share, "training"),
+    )
+    progress(0.92, "stacking and calibrating")
+    controls = {name: _fit_control(dataset, name, store, result, config) for name in dataset.controls}
+    ladder = Ladder(
+        annotators=dataset.annotators, controls=controls, committee=result.committee, dim=store.dim, config=config
+    )
     progress(0.95, "scoring on held-out units")
-    figures: dict[str, Any] = {"controls": heldout_figures(ladder, dataset, data.tokens)}
+    heldout = score_heldout(ladder, dataset, data.tokens)
+    cross = {name: _cross_validated(item, len(dataset.annotators), config) for name, item in result.votes.items()}
+    figures = _figures(dataset, ladder, result, heldout, cross)
     figures["seconds"] = time.monotonic() - started
     progress(1.0, "fitted")
-    return Fit(ladder=ladder, figures=figures)
+    return Fit(ladder=ladder, figures=figures, heldout=heldout, cross_validation=cross)
 
 
-def _fit_control(dataset: Dataset, name: str, training: Sequence[bool] | Any, config: LadderConfig) -> ControlState:
-    targets = dataset.rows(name, training)
-    people, classes = len(dataset.annotators), targets.y.shape[1]
-    stack = Stack(weights={"prior": 1.0}, temperature=1.0, bias=np.zeros((people + 1, classes)))
-    panel = np.bincount(dataset.controls[name].annotator, minlength=people) > 0
+def _fit_control(
+    dataset: Dataset, name: str, store: TokenStore, result: CrossFit, config: LadderConfig
+) -> ControlState:
+    """The rungs fitted again on all training votes, and the stack on their out-of-sample scores."""
+    learn = dataset.rows(name, ~dataset.heldout)
+    people = len(dataset.annotators)
+    item = result.votes[name]
+    stack = _stack(item, item.targets.scored, people, config)
+    scored = item.targets.scored
+    pooled_scores = stack.pool_votes({r: s[scored] for r, s in item.rungs.items()}, item.targets.annotator[scored])
     return ControlState(
-        space=targets.space, prior=fit_prior(targets, people, config.prior_strength), stack=stack, panel=panel,
+        space=learn.space,
+        prior=fit_prior(learn, people, config.prior_strength),
+        pooled=fit_pooled(store.mean_tokens, learn, people, result.penalties[name]),
+        stack=stack,
+        panel=np.bincount(dataset.controls[name].annotator, minlength=people) > 0,
+        spread=fit_spread(learn.space, pooled_scores, item.targets.unit[scored], item.targets.y[scored]),
     )
+
+
+def _stack(item: OutOfSample, rows: NDArray[np.bool_], people: int, config: LadderConfig) -> Stack:
+    targets = item.targets.select(rows)
+    return fit_stack(
+        targets.space, {rung: scores[rows] for rung, scores in item.rungs.items()}, targets.annotator, targets.y,
+        targets.weight, people, stack_strength=config.stack_strength, bias_strength=config.bias_strength,
+    )
+
+
+def _cross_validated(item: OutOfSample, people: int, config: LadderConfig) -> Scored:
+    """Probabilities of training votes, each by rungs and a stack that were fitted without its fold."""
+    targets, space = item.targets, item.targets.space
+    served = np.empty(targets.y.shape, np.float64)
+    for fold in np.unique(item.fold):
+        here = item.fold == fold
+        stack = _stack(item, targets.scored & ~here, people, config)
+        served[here] = stack.pool_votes({r: s[here] for r, s in item.rungs.items()}, targets.annotator[here])
+    ways = {"served": served, **item.rungs}
+    return Scored(
+        targets=targets.select(targets.scored),
+        p={way: to_probabilities(space, scores[targets.scored]) for way, scores in ways.items()},
+    )
+
+
+def _figures(
+    dataset: Dataset, ladder: Ladder, result: CrossFit, heldout: dict[str, Scored], cross: dict[str, Scored]
+) -> dict[str, Any]:
+    controls = {}
+    for name, state in ladder.controls.items():
+        controls[name] = {
+            "votes": len(dataset.controls[name]),
+            "training_votes": len(dataset.rows(name, ~dataset.heldout)),
+            "classes": len(state.space.classes),
+            "heldout": summaries(heldout[name]),
+            "cross_validation": summaries(cross[name]),
+            "weights": dict(state.stack.weights),
+            "temperature": state.stack.temperature,
+            "spread": state.spread,
+            "pooled_penalty": result.penalties[name],
+        }
+    return {
+        "controls": controls, "epochs": result.history.epochs, "best_epoch": result.history.best_epoch,
+        "warm": result.warm, "annotators": len(dataset.annotators),
+        "units": len(dataset.units), "heldout_units": int(dataset.heldout.sum()),
+    }

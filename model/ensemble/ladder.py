@@ -9,7 +9,7 @@ They are stacked by log-loss on votes that they were not trained on; `served` is
 """
 
 from model.config import LadderConfig, NetworkConfig
-from model.ensemble.data import TrainingSet
+from model.dataset import TrainingSet
 from model.ensemble.fitting import Fit, Progress, fit
 from model.ensemble.gate import Judgement, judge
 from model.ensemble.predictor import ControlPrediction, Ladder

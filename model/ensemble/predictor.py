@@ -16,14 +16,19 @@ from numpy.typing import NDArray
 
 from model import checkpoint
 from model.config import LadderConfig
-from model.ensemble.data import Tokens, check_tokens
+from model.dataset import Tokens, check_tokens
+from model.ensemble.consensus import majority
+from model.ensemble.given import GivenVotes, given_votes, no_votes
+from model.ensemble.pooled import Pooled, mean_tokens
 from model.ensemble.scores import to_probabilities, to_scores
 from model.ensemble.stack import Stack
-from model.errors import CheckpointError
+from model.errors import CheckpointError, ModelError
+from model.qumab.committee import Committee
 from model.spaces import MultipleChoice, SingleChoice, Space, ValueKind
 from model.votes import Votes
 
 Floats = NDArray[np.float64]
+_BATCH_UNITS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +37,7 @@ class ControlPrediction:
 
     served: Floats  # (B, A, C) stacked and calibrated: what people are shown
     network: Floats  # (B, A, C) the network alone
-    rungs: dict[str, Floats]  # name -> (B, A, C)
+    rungs: dict[str, Floats]  # prior, pooled, network -> (B, A, C)
     consensus: Floats  # (B, C) probability to be the majority of the whole panel
 
 
@@ -42,22 +47,24 @@ class ControlState:
 
     space: Space
     prior: Floats  # (P + 1, C) probabilities
+    pooled: Pooled
     stack: Stack
     panel: NDArray[np.bool_]  # (P,) annotators who ever used this control
+    spread: float  # sigma of `consensus`
 
 
 class Ladder:
     """A fitted ladder. Immutable; safe to share between threads."""
 
     def __init__(
-        self, *, annotators: Sequence[str], controls: Mapping[str, ControlState], dim: int, config: LadderConfig,
-        device: str = "cpu",
+        self, *, annotators: Sequence[str], controls: Mapping[str, ControlState], committee: Committee, dim: int,
+        config: LadderConfig,
     ) -> None:
         self.annotators = tuple(annotators)
         self.controls = dict(controls)
+        self.committee = committee
         self.dim = dim
         self.config = config
-        self.device = device
         self._index = {name: index for index, name in enumerate(self.annotators)}
 
     @property
@@ -66,48 +73,79 @@ class Ladder:
 
     def predict(
         self, tokens: Sequence[Tokens], annotators: Sequence[str], *, units: Sequence[str] | None = None,
-        given: Votes | None = None,
+        given: Votes | None = None, consensus: bool = True,
     ) -> dict[str, ControlPrediction]:
         """Probabilities for B units and the annotators asked for.
 
         `tokens`: B arrays (T_i, D). `units` names them, so that the votes in `given` can be found: they count in the
-        consensus as what they are. Raises ModelError for tokens of another dimension or with NaN.
+        consensus as what they are. Without `consensus`, its rows are left at 0 and cost nothing. Raises ModelError for
+        tokens of another dimension or with NaN, and for `given` without `units`.
         """
-        names = list(units) if units is not None else [str(row) for row in range(len(tokens))]
+        if given is not None and units is None:
+            raise ModelError("given votes can be used only when the units are named")
+        names = list(units) if units is not None else [f"at position {row}" for row in range(len(tokens))]
         check_tokens(names, tokens, self.dim)
         asked = np.array([self._index.get(name, len(self.annotators)) for name in annotators], dtype=np.int64)
-        scores = self._rung_scores(tokens)
-        answer = {}
-        for name, state in self.controls.items():
-            served = to_probabilities(state.space, state.stack.pool(scores[name]))  # (B, P + 1, C)
-            rungs = {rung: to_probabilities(state.space, s[:, asked]) for rung, s in scores[name].items()}
-            answer[name] = ControlPrediction(
-                served=served[:, asked], network=rungs.get("network", rungs["prior"]), rungs=rungs,
-                consensus=served[:, -1],
-            )
-        return answer
+        parts: dict[str, list[ControlPrediction]] = {name: [] for name in self.controls}
+        for start in range(0, max(1, len(tokens)), _BATCH_UNITS):
+            part = slice(start, start + _BATCH_UNITS)
+            scores = self._rung_scores(tokens[part])
+            for name, state in self.controls.items():
+                votes = None
+                if consensus:
+                    votes = self._given(name, names[part], given)
+                parts[name].append(self._answer(state, scores[name], asked, votes))
+        return {name: _concatenate(batches) for name, batches in parts.items()}
 
     def _rung_scores(self, tokens: Sequence[Tokens]) -> dict[str, dict[str, Floats]]:
         """control -> rung -> scores (B, P + 1, C)."""
+        network = self.committee.scores(tokens)
+        features = mean_tokens(tokens, self.dim)
         return {
-            name: {"prior": np.broadcast_to(to_scores(state.space, state.prior), (len(tokens), *state.prior.shape))}
+            name: {
+                "prior": np.broadcast_to(to_scores(state.space, state.prior), (len(tokens), *state.prior.shape)),
+                "pooled": state.pooled.scores(features),
+                "network": network[name],
+            }
             for name, state in self.controls.items()
         }
 
+    def _given(self, control: str, units: Sequence[str], given: Votes | None) -> GivenVotes:
+        space = self.controls[control].space
+        if given is None:
+            return no_votes(len(units), len(self.annotators), len(space.classes))
+        return given_votes(given, control, space, units, self._index)
+
+    def _answer(
+        self, state: ControlState, rungs: Mapping[str, Floats], asked: NDArray[np.int64], votes: GivenVotes | None
+    ) -> ControlPrediction:
+        space, pooled = state.space, state.stack.pool(rungs)  # (B, P + 1, C)
+        own = {rung: to_probabilities(space, scores[:, asked]) for rung, scores in rungs.items()}
+        agreed = np.zeros((len(pooled), len(space.classes)))
+        if votes is not None:
+            strangers = votes.has.shape[1] - len(self.annotators)
+            people = np.concatenate([pooled[:, :-1], np.repeat(pooled[:, -1:], strangers, 1)], 1)  # (B, P + E, C)
+            panel = np.broadcast_to(np.concatenate([state.panel, np.zeros(strangers, np.bool_)]), votes.has.shape)
+            agreed = majority(
+                space, people, votes.y, votes.has, panel, state.spread, self.config.consensus_samples
+            )
+        return ControlPrediction(
+            served=to_probabilities(space, pooled[:, asked]), network=own["network"], rungs=own, consensus=agreed
+        )
+
     def save(self, folder: Path) -> None:
         """Write a checkpoint. Raises CheckpointError."""
-        arrays: checkpoint.Arrays = {}
+        arrays: checkpoint.Arrays = {f"network.{name}": array for name, array in self.committee.arrays().items()}
         controls = []
         for index, (name, state) in enumerate(self.controls.items()):
-            arrays[f"control.{index}.prior"] = state.prior
-            arrays[f"control.{index}.bias"] = state.stack.bias
-            arrays[f"control.{index}.panel"] = state.panel
+            arrays |= {f"control.{index}.{key}": array for key, array in _arrays(state).items()}
             controls.append({
                 "name": name, "kind": str(state.space.kind), "classes": list(state.space.classes),
-                "weights": state.stack.weights, "temperature": state.stack.temperature,
+                "weights": state.stack.weights, "temperature": state.stack.temperature, "spread": state.spread,
             })
         meta = {
             "annotators": list(self.annotators), "controls": controls, "dim": self.dim, "config": self.config.to_json(),
+            "members": self.committee.network.members,
         }
         checkpoint.save(folder, arrays, meta)
 
@@ -117,18 +155,49 @@ class Ladder:
         arrays, meta = checkpoint.load(folder)
         try:
             controls = {item["name"]: _control(arrays, index, item) for index, item in enumerate(meta["controls"])}
-            return cls(
-                annotators=meta["annotators"], controls=controls, dim=meta["dim"],
-                config=LadderConfig.from_json(meta["config"]), device=device,
+            config = LadderConfig.from_json(meta["config"])
+            committee = Committee.from_arrays(
+                {name.removeprefix("network."): a for name, a in arrays.items() if name.startswith("network.")},
+                members=meta["members"], annotators=len(meta["annotators"]), dim=meta["dim"], config=config.network,
+                spaces={name: state.space for name, state in controls.items()}, device=device,
             )
-        except (KeyError, TypeError) as error:
-            raise CheckpointError(f"the checkpoint {Path(folder).name} lacks a part that a ladder needs: {error}") from error
+            return cls(
+                annotators=meta["annotators"], controls=controls, committee=committee, dim=meta["dim"], config=config
+            )
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise CheckpointError(f"the checkpoint {Path(folder).name} lacks a part that a ladder needs") from error
+
+
+def _concatenate(parts: Sequence[ControlPrediction]) -> ControlPrediction:
+    return ControlPrediction(
+        served=np.concatenate([part.served for part in parts]),
+        network=np.concatenate([part.network for part in parts]),
+        rungs={rung: np.concatenate([part.rungs[rung] for part in parts]) for rung in parts[0].rungs},
+        consensus=np.concatenate([part.consensus for part in parts]),
+    )
+
+
+def _arrays(state: ControlState) -> checkpoint.Arrays:
+    return {
+        "prior": state.prior, "bias": state.stack.bias, "panel": state.panel, "pooled.centre": state.pooled.centre,
+        "pooled.scale": state.pooled.scale, "pooled.weight": state.pooled.weight, "pooled.bias": state.pooled.bias,
+    }
 
 
 def _control(arrays: checkpoint.Arrays, index: int, item: Mapping[str, Any]) -> ControlState:
+    part = {name: arrays[f"control.{index}.{name}"] for name in _ARRAYS}
     classes = tuple(item["classes"])
-    space: Space = SingleChoice(classes) if item["kind"] == ValueKind.CLASS else MultipleChoice(classes)
-    stack = Stack(weights=item["weights"], temperature=item["temperature"], bias=arrays[f"control.{index}.bias"])
     return ControlState(
-        space=space, prior=arrays[f"control.{index}.prior"], stack=stack, panel=arrays[f"control.{index}.panel"],
+        space=SingleChoice(classes) if item["kind"] == ValueKind.CLASS else MultipleChoice(classes),
+        prior=part["prior"],
+        pooled=Pooled(
+            centre=part["pooled.centre"], scale=part["pooled.scale"], weight=part["pooled.weight"],
+            bias=part["pooled.bias"],
+        ),
+        stack=Stack(weights=item["weights"], temperature=item["temperature"], bias=part["bias"]),
+        panel=part["panel"],
+        spread=item["spread"],
     )
+
+
+_ARRAYS = ("prior", "bias", "panel", "pooled.centre", "pooled.scale", "pooled.weight", "pooled.bias")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from model.ensemble.data import Targets
+from model.dataset import Targets
 from model.spaces import ValueKind
 
 

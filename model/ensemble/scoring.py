@@ -12,51 +12,62 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.ensemble.data import Dataset, Targets, Tokens
+from model.dataset import Dataset, Targets, Tokens
 from model.ensemble.predictor import Ladder
-from model.evaluate.metrics import summarise
+from model.evaluate.metrics import log_losses, summarise
+from model.spaces import Space
 
+Floats = NDArray[np.float64]
 TokensOf = Callable[[Sequence[str]], list[Tokens]]
 _BATCH_UNITS = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """Held-out votes of one control with the probabilities each way of predicting gave, (n, C) each."""
+    """Votes of one control with the probabilities that each way of predicting gave them, (n, C) each."""
 
     targets: Targets
-    p: dict[str, NDArray[np.float64]]  # "served" and every rung
+    p: dict[str, Floats]  # "served" and every rung
+
+    def losses(self, way: str) -> Floats:
+        """Log-loss of each vote, (n,)."""
+        return log_losses(self.targets.space, self.p[way], self.targets.y)
 
 
 def score_heldout(ladder: Ladder, dataset: Dataset, tokens: TokensOf) -> dict[str, Scored]:
-    """control -> its scored votes on held-out units; controls that the ladder lacks are left out."""
-    wanted = {name: dataset.rows(name, dataset.heldout) for name in dataset.controls if name in ladder.controls}
-    wanted = {name: targets.select(targets.scored) for name, targets in wanted.items()}
-    parts: dict[str, dict[str, NDArray[np.float64]]] = {name: {} for name in wanted}
+    """control -> its scored votes on held-out units, as `ladder` (maybe an older one) predicts them.
+
+    Controls that the ladder lacks are left out. A class that it does not know gets probability 0.
+    """
+    wanted = {name: dataset.rows(name, dataset.heldout) for name in dataset.controls}
+    wanted = {
+        name: targets.select(targets.scored) for name, targets in wanted.items()
+        if name in ladder.controls and ladder.controls[name].space.kind is targets.space.kind
+    }
+    parts: dict[str, dict[str, Floats]] = {
+        name: {way: np.zeros(targets.y.shape) for way in ("served", "prior", "pooled", "network")}
+        for name, targets in wanted.items()
+    }
     units = np.unique(np.concatenate([targets.unit for targets in wanted.values()] or [np.empty(0, np.int64)]))
     for start in range(0, len(units), _BATCH_UNITS):
         batch = units[start : start + _BATCH_UNITS]
-        answer = ladder.predict(tokens([dataset.units[u] for u in batch]), dataset.annotators)
+        answer = ladder.predict(tokens([dataset.units[u] for u in batch]), dataset.annotators, consensus=False)
         for name, targets in wanted.items():
             here = np.flatnonzero(np.isin(targets.unit, batch))
             at = (np.searchsorted(batch, targets.unit[here]), targets.annotator[here])
+            old, new = _common(ladder.controls[name].space, targets.space)
             for way, p in {"served": answer[name].served, **answer[name].rungs}.items():
-                column = parts[name].setdefault(way, np.empty((len(targets), p.shape[-1])))
-                column[here] = p[at]
+                parts[name][way][here[:, None], new] = p[at][:, old]
     return {name: Scored(targets=targets, p=parts[name]) for name, targets in wanted.items()}
 
 
-def heldout_figures(ladder: Ladder, dataset: Dataset, tokens: TokensOf) -> dict[str, Any]:
-    """control -> {"votes", "heldout": {way: metrics}, "weights", "temperature"}; JSON-able."""
-    figures: dict[str, Any] = {}
-    for name, scored in score_heldout(ladder, dataset, tokens).items():
-        targets = scored.targets
-        state = ladder.controls[name]
-        figures[name] = {
-            "votes": len(dataset.controls[name]),
-            "classes": len(state.space.classes),
-            "heldout": {way: summarise(targets.space, p, targets.y, targets.annotator) for way, p in scored.p.items()},
-            "weights": dict(state.stack.weights),
-            "temperature": state.stack.temperature,
-        }
-    return figures
+def _common(old: Space, new: Space) -> tuple[list[int], list[int]]:
+    """Positions of the classes that both spaces have."""
+    pairs = [(old.classes.index(label), index) for index, label in enumerate(new.classes) if label in old.classes]
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def summaries(scored: Scored) -> dict[str, Any]:
+    """way -> metrics; JSON-able."""
+    targets = scored.targets
+    return {way: summarise(targets.space, p, targets.y, targets.annotator) for way, p in scored.p.items()}

@@ -1,8 +1,12 @@
 """How the rungs of one control are pooled and calibrated: a weighted sum of scores, a temperature, a bias.
 
-    s[b, a] = (sum_r w[r] s_r[b, a] + bias[a]) / temperature
+    s[b, a] = (sum_r w[r] s_r[b, a] + bias[a]) / temperature,      sum_r w[r] = 1
 
-Shape legend: B units, A annotators (the last row of an (A + 1) axis is an unknown one), C classes.
+All parameters are fitted together, by the log-loss of votes that no rung was trained on, under a prior: weights near
+`PRIOR_WEIGHTS` at temperature 1, biases near none. The prior counts as so many votes, so a tiny project keeps it and a
+large one forgets it. The problem is convex.
+
+Shape legend: B units, A annotators (the last row of an (A + 1) axis is an unknown one), C classes, N votes, R rungs.
 """
 
 from __future__ import annotations
@@ -12,8 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from model.ensemble.scores import loss_and_slope
+from model.spaces import Space
 
 Floats = NDArray[np.float64]
+PRIOR_WEIGHTS = {"prior": 0.1, "pooled": 0.3, "network": 0.6}  # before any vote has spoken
+_MAX_TEMPERATURE = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,5 +36,47 @@ class Stack:
 
     def pool(self, rungs: Mapping[str, Floats]) -> Floats:
         """Scores of the rungs, each (..., A + 1, C), to calibrated scores of the same shape."""
+        return self._pool(rungs, self.bias)
+
+    def pool_votes(self, rungs: Mapping[str, Floats], annotator: NDArray[np.integer]) -> Floats:
+        """The same for single votes: scores (N, C) of their annotators (N,)."""
+        return self._pool(rungs, self.bias[annotator])
+
+    def _pool(self, rungs: Mapping[str, Floats], bias: Floats) -> Floats:
         pooled = sum(weight * rungs[name] for name, weight in self.weights.items())
-        return np.asarray((pooled + self.bias) / self.temperature)
+        return np.asarray((pooled + bias) / self.temperature)
+
+
+def fit_stack(
+    space: Space, rungs: Mapping[str, Floats], annotator: NDArray[np.integer], y: NDArray[np.floating],
+    weight: NDArray[np.floating], annotators: int, *, stack_strength: float, bias_strength: float,
+) -> Stack:
+    """Fit on out-of-sample scores (N, C) of each rung; with no votes the result is the prior."""
+    names = list(rungs)
+    centre = np.array([PRIOR_WEIGHTS[name] for name in names])
+    centre = centre / centre.sum()
+    scores = np.stack([rungs[name] for name in names])  # (R, N, C)
+    classes = y.shape[1]
+
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        w, bias = flat[: len(names)], flat[len(names) :].reshape(annotators, classes)
+        loss, slope = loss_and_slope(space, np.tensordot(w, scores, 1) + bias[annotator], y)
+        slope = slope * weight[:, None]
+        by_rung = np.tensordot(scores, slope, ([1, 2], [0, 1])) + stack_strength * (w - centre)
+        by_bias = np.stack(
+            [np.bincount(annotator, weights=slope[:, c], minlength=annotators) for c in range(classes)], 1
+        )
+        value = float(loss @ weight) + 0.5 * stack_strength * float(np.square(w - centre).sum())
+        value += 0.5 * bias_strength * float(np.square(bias).sum())
+        return value, np.concatenate([by_rung, (by_bias + bias_strength * bias).ravel()])
+
+    begin = np.concatenate([centre, np.zeros(annotators * classes)])
+    bounds = [(0.0, None)] * len(names) + [(None, None)] * (annotators * classes)
+    found = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200}).x
+    total = max(float(found[: len(names)].sum()), 1.0 / _MAX_TEMPERATURE)
+    bias = found[len(names) :].reshape(annotators, classes) / total
+    return Stack(
+        weights={name: float(value) / total for name, value in zip(names, found[: len(names)], strict=True)},
+        temperature=1.0 / total,
+        bias=np.vstack([bias, np.zeros((1, classes))]),
+    )

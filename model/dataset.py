@@ -99,7 +99,8 @@ def build_dataset(data: TrainingSet, config: LadderConfig, known: Sequence[str] 
     if heldout.all():
         raise NotEnoughVotes("all units with votes are held out, so there is nothing to train on")
     folds = 1 if sum(map(len, controls.values())) > config.single_above_votes else config.folds
-    fold = np.array([-1 if out else fold_of(unit, max(folds, _SPLITS_OF_ONE)) for unit, out in zip(units, heldout, strict=True)])
+    splits = max(folds, _SPLITS_OF_ONE)
+    fold = np.array([-1 if out else fold_of(unit, splits) for unit, out in zip(units, heldout, strict=True)])
     return Dataset(units=units, annotators=annotators, controls=controls, heldout=heldout, fold=fold, folds=folds)
 
 
@@ -144,6 +145,6 @@ def check_tokens(units: Sequence[str], tokens: Sequence[Tokens], dim: int | None
             raise ModelError(f"the features of unit {unit} have dimension {array.shape[1]}, not {dim}")
         if not np.isfinite(array).all():
             raise ModelError(f"the features of unit {unit} contain NaN or infinity")
-    if dim is None:
+    if dim is None:  # neither units nor a dimension to check against
         raise ModelError("there are no units, so the dimension of the features is unknown")
     return dim

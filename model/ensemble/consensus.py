@@ -1,0 +1,107 @@
+"""Consensus: how probable is each label to be the majority of the full panel, given the votes there are.
+
+The missing votes are drawn jointly. Annotators err together, because a unit is harder or stranger than the model knows,
+so eighteen predictions of one network are not eighteen witnesses: all scores of a unit share an unknown shift z,
+
+    votes of annotator a on unit b ~ P( k s[b, a] + sigma z[b] ),     z[b] ~ N(0, I_C),
+
+with k chosen so that the average over z gives back about P(s). `sigma` is fitted by the likelihood of votes that lie
+on the same unit. Given votes say what z probably is (draws of z are weighted by their likelihood) and count in the
+majority as what they are. All units share one set of seeded draws, so a result depends on neither the batch nor order.
+
+Shape legend: B units, P panel, C classes, S draws, N votes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.ensemble.scores import loss_and_slope, to_probabilities
+from model.spaces import Space, ValueKind
+
+Floats = NDArray[np.float64]
+SPREADS = (0.0, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0)
+_SEED = 20251128
+_FIT_DRAWS = 128
+_FIT_VOTES = 20_000
+_CELLS = 4_000_000
+
+
+def fit_spread(space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating]) -> float:
+    """The sigma of `SPREADS` under which out-of-sample scores (N, C) explain the votes best, taken unit by unit."""
+    order = np.argsort(unit, kind="stable")[:_FIT_VOTES]
+    _, start = np.unique(unit[order], return_index=True)
+    if not len(order):
+        return 0.0
+    z = np.random.default_rng(_SEED).standard_normal((_FIT_DRAWS, scores.shape[1]))
+    best, best_fit = 0.0, -np.inf
+    for sigma in SPREADS:
+        total = np.empty((len(start), _FIT_DRAWS))
+        for draw in range(_FIT_DRAWS):
+            loss, _ = loss_and_slope(space, widened(space, scores[order], sigma) + sigma * z[draw], y[order])
+            total[:, draw] = np.add.reduceat(-loss, start)
+        fit = float(_log_mean(total).sum())
+        if fit > best_fit + 1e-9:
+            best, best_fit = sigma, fit
+    return best
+
+
+def widened(space: Space, scores: Floats, sigma: float) -> Floats:
+    """k s: the scores whose average over the shift gives back about the probabilities of s."""
+    variance = 2.0 * sigma**2 if space.kind is ValueKind.CLASS else sigma**2  # of a difference of scores
+    return scores * math.sqrt(1.0 + math.pi / 8.0 * variance)
+
+
+def majority(
+    space: Space, scores: Floats, given: NDArray[np.floating], has: NDArray[np.bool_], panel: NDArray[np.bool_],
+    sigma: float, draws: int,
+) -> Floats:
+    """Probability of each class to be the majority, (B, C); a tie is shared equally.
+
+    `scores` (B, P, C) calibrated, `given` (B, P, C) encoded votes where `has` (B, P), `panel` (B, P) who counts.
+    Single choice: the rows add up to 1. Several choices: for each class, that more than half of the panel choose it.
+    """
+    people, classes = scores.shape[1:]
+    rng = np.random.default_rng(_SEED)
+    z = rng.standard_normal((draws, classes))  # (S, C)
+    u = rng.random((draws, people, 1 if space.kind is ValueKind.CLASS else classes))  # (S, P, 1 or C)
+    step = max(1, _CELLS // max(1, draws * people * classes))
+    parts = [
+        _majority(space, scores[at], given[at], has[at], panel[at] | has[at], sigma, z, u)
+        for at in (slice(start, start + step) for start in range(0, len(scores), step))
+    ]
+    return np.concatenate(parts) if parts else np.empty((0, classes))
+
+
+def _majority(
+    space: Space, scores: Floats, given: NDArray[np.floating], has: NDArray[np.bool_], panel: NDArray[np.bool_],
+    sigma: float, z: Floats, u: Floats,
+) -> Floats:
+    shifted = widened(space, scores, sigma)[:, None] + sigma * z[:, None]  # (B, S, P, C)
+    loss, _ = loss_and_slope(space, shifted, np.broadcast_to(given[:, None], shifted.shape))  # (B, S, P)
+    evidence = -(loss * has[:, None]).sum(-1)  # (B, S)
+    weight = np.exp(evidence - evidence.max(1, keepdims=True))
+    weight /= weight.sum(1, keepdims=True)
+    p = to_probabilities(space, shifted)
+    if space.kind is ValueKind.CLASS:
+        drawn = np.minimum((np.cumsum(p, -1) < u).sum(-1), p.shape[-1] - 1)  # (B, S, P)
+        votes = drawn[..., None] == np.arange(p.shape[-1])
+    else:
+        votes = u < p
+    votes = np.where(has[:, None, :, None], given[:, None] > 0.5, votes) & panel[:, None, :, None]
+    count = votes.sum(2)  # (B, S, C)
+    if space.kind is ValueKind.CLASS:
+        top = count == count.max(-1, keepdims=True)
+        won = top / top.sum(-1, keepdims=True)
+    else:
+        half = panel.sum(1)[:, None, None] / 2.0
+        won = np.where(count > half, 1.0, np.where(count == half, 0.5, 0.0))
+    return np.asarray(np.einsum("bs,bsc->bc", weight, won))
+
+
+def _log_mean(x: Floats) -> Floats:
+    top = x.max(1)
+    return np.asarray(top + np.log(np.exp(x - top[:, None]).mean(1)))

@@ -1,0 +1,192 @@
+"""Out-of-sample scores of every rung: what stacking and calibration are fitted on.
+
+Training units are split into folds by a hash of their id. For each fold, every rung is fitted on the other folds and
+scores the votes of this one. The network members of a fold are also early-stopped on it (which flatters them a little,
+as it picks one of some twenty epochs) and serve in the committee; the other rungs are fitted again on everything. Since
+a unit never changes its fold, a member that is trained on from an earlier version has still never seen its fold.
+
+Shape legend: A annotators, N votes of one control on training units that have out-of-sample scores, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.config import LadderConfig
+from model.dataset import Dataset, Targets
+from model.ensemble.pooled import PENALTIES, Pooled, fit_pooled
+from model.ensemble.prior import fit_prior
+from model.ensemble.scores import loss_and_slope, to_scores
+from model.qumab.batches import TokenStore, VoteTable
+from model.qumab.committee import Committee
+from model.qumab.growth import grow, new_network
+from model.qumab.training import History, lay_out, train, vote_weights
+
+Floats = NDArray[np.float64]
+_ENOUGH_SCORED = 20  # votes given without a pre-annotation; with fewer, early stopping looks at all votes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfSample:
+    """Votes of one control with the scores that each rung gave without having seen their units, (N, C) each."""
+
+    targets: Targets
+    fold: NDArray[np.int64]  # (N,)
+    rungs: dict[str, Floats]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossFit:
+    """What comes out of going through the folds."""
+
+    committee: Committee
+    votes: dict[str, OutOfSample]  # by control
+    penalties: dict[str, float]  # of the pooled rung, by control
+    history: History
+    warm: bool
+
+
+def crossfit(
+    dataset: Dataset, store: TokenStore, config: LadderConfig, *, previous: Committee | None, device: str,
+    progress: Callable[[float], None],
+) -> CrossFit:
+    """Fit every rung without each fold in turn. `previous` is grown and trained on where its shape allows it."""
+    votes, penalties = {}, {}
+    for name in dataset.controls:
+        targets = dataset.rows(name, (dataset.fold >= 0) & (dataset.fold < dataset.folds))
+        penalties[name], models = _pick_penalty(dataset, name, store)
+        rungs = {
+            "prior": _prior_scores(dataset, name, targets, config),
+            "pooled": _pooled_scores(dataset, targets, models, store),
+        }
+        votes[name] = OutOfSample(targets=targets, fold=dataset.fold[targets.unit], rungs=rungs)
+    members = dataset.folds * config.members_per_fold
+    warm = previous is not None and _fits(previous, members, dataset, store, config)
+    committee, history = _train(dataset, store, config, members, previous if warm else None, device, progress)
+    for name, array in _network_scores(dataset, store, committee, votes).items():
+        votes[name].rungs["network"] = array
+    return CrossFit(committee=committee, votes=votes, penalties=penalties, history=history, warm=warm)
+
+
+def _sides(dataset: Dataset, name: str, fold: int) -> tuple[Targets, Targets]:
+    """Votes to learn from and votes of the fold."""
+    learn = dataset.rows(name, ~dataset.heldout & (dataset.fold != fold))
+    return learn, dataset.rows(name, dataset.fold == fold)
+
+
+def _pick_penalty(dataset: Dataset, name: str, store: TokenStore) -> tuple[float, list[Pooled]]:
+    """The penalty with the least out-of-sample loss, and the models of all folds for it."""
+    people = len(dataset.annotators)
+    sides = [_sides(dataset, name, fold) for fold in range(dataset.folds)]
+    best: tuple[float, float, list[Pooled]] | None = None
+    models: list[Pooled | None] = [None] * dataset.folds
+    for penalty in PENALTIES[::-1]:
+        fitted = [
+            fit_pooled(store.mean_tokens, learn, people, penalty, start)
+            for (learn, _), start in zip(sides, models, strict=True)
+        ]
+        loss = 0.0
+        for (_, check), model in zip(sides, fitted, strict=True):
+            scores = model.votes(store.mean_tokens, check)
+            loss += float(loss_and_slope(check.space, scores, check.y)[0] @ check.weight)
+        if best is not None and loss >= best[0]:
+            break  # from strong to weak: once it gets worse it stays worse
+        best = (loss, penalty, fitted)
+        models = list(fitted)
+    assert best is not None
+    return best[1], best[2]
+
+
+def _prior_scores(dataset: Dataset, name: str, targets: Targets, config: LadderConfig) -> Floats:
+    scores = np.empty(targets.y.shape, np.float64)
+    for fold in range(dataset.folds):
+        learn, _ = _sides(dataset, name, fold)
+        table = to_scores(targets.space, fit_prior(learn, len(dataset.annotators), config.prior_strength))
+        here = dataset.fold[targets.unit] == fold
+        scores[here] = table[targets.annotator[here]]
+    return scores
+
+
+def _pooled_scores(dataset: Dataset, targets: Targets, models: list[Pooled], store: TokenStore) -> Floats:
+    scores = np.empty(targets.y.shape, np.float64)
+    for fold, model in enumerate(models):
+        here = dataset.fold[targets.unit] == fold
+        scores[here] = model.votes(store.mean_tokens, targets.select(here))
+    return scores
+
+
+def _train(
+    dataset: Dataset, store: TokenStore, config: LadderConfig, members: int, previous: Committee | None, device: str,
+    progress: Callable[[float], None],
+) -> tuple[Committee, History]:
+    """Train all members side by side; member m never learns from fold m % folds."""
+    people = len(dataset.annotators)
+    spaces = {name: targets.space for name, targets in dataset.controls.items()}
+    slots = lay_out(spaces)
+    priors = [
+        {
+            name: to_scores(space, fit_prior(_sides(dataset, name, fold)[0], people, config.prior_strength))
+            for name, space in spaces.items()
+        }
+        for fold in range(dataset.folds)
+    ]
+    priors = [priors[member % dataset.folds] for member in range(members)]
+    network = new_network(people, slots, priors, store, config.network, seed=config.seed)
+    if previous is not None:
+        network = grow(previous.network, previous.slots, network, slots)
+    rows, steps = {name: dataset.rows(name, ~dataset.heldout) for name in spaces}, config.network
+    history = train(
+        network.to(store.device), slots, store,
+        VoteTable(rows, {n: _shares(dataset, t, vote_weights(t, steps.tau), members, False) for n, t in rows.items()}),
+        VoteTable(rows, {n: _shares(dataset, t, _preferably_scored(t), members, True) for n, t in rows.items()}),
+        steps, seed=config.seed, epochs=steps.epochs if previous is None else steps.warm_epochs, progress=progress,
+    )
+    return Committee(network, spaces, device=device), history
+
+
+def _shares(
+    dataset: Dataset, targets: Targets, weight: NDArray[np.floating], members: int, own_fold: bool
+) -> NDArray[np.float64]:
+    """The weights (M, N) that each member gives the votes (N,): those of its own fold, or all but those."""
+    fold = np.arange(members)[:, None] % dataset.folds
+    return np.asarray(np.where((dataset.fold[targets.unit] == fold) == own_fold, weight, 0.0))
+
+
+def _preferably_scored(targets: Targets) -> NDArray[np.floating]:
+    """What votes weigh in early stopping: only those given without a pre-annotation, where there are enough."""
+    enough = targets.scored.sum() >= _ENOUGH_SCORED
+    return targets.weight * targets.scored if enough else targets.weight
+
+
+def _network_scores(
+    dataset: Dataset, store: TokenStore, committee: Committee, votes: dict[str, OutOfSample]
+) -> dict[str, Floats]:
+    """Scores of each vote by the members that never trained on its fold."""
+    found = {name: np.empty(item.targets.y.shape, np.float64) for name, item in votes.items()}
+    units = np.flatnonzero((dataset.fold >= 0) & (dataset.fold < dataset.folds))
+    units = units[np.argsort(store.lengths[units], kind="stable")]
+    for positions in committee.split(units, store.lengths):
+        positions = np.sort(positions)
+        for name, scores in committee.member_scores(*store.batch(positions)).items():  # (M, B, Q, C)
+            item = votes[name]
+            here = np.flatnonzero(np.isin(item.targets.unit, positions))
+            row = np.searchsorted(positions, item.targets.unit[here])
+            by_fold = scores.reshape(-1, dataset.folds, *scores.shape[1:]).mean(0)  # (folds, B, Q, C)
+            found[name][here] = by_fold[item.fold[here], row, item.targets.annotator[here]]
+    return found
+
+
+def _fits(previous: Committee, members: int, dataset: Dataset, store: TokenStore, config: LadderConfig) -> bool:
+    """Whether training can go on from an earlier committee."""
+    shape = ("width", "heads", "blocks", "head", "rank", "pooled_path")
+    old = previous.network
+    return (
+        old.members == members
+        and old.token_width == store.dim
+        and old.annotators <= len(dataset.annotators)
+        and all(getattr(old.config, key) == getattr(config.network, key) for key in shape)
+    )

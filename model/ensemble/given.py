@@ -1,0 +1,47 @@
+"""Votes that units already have, as arrays over a panel, for the consensus.
+
+Shape legend: B units, P known annotators, E givers whom the ladder does not know, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.spaces import Space
+from model.votes import Votes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenVotes:
+    """One control's votes on B units; columns P.. belong to unknown givers."""
+
+    y: NDArray[np.float32]  # (B, P + E, C)
+    has: NDArray[np.bool_]  # (B, P + E)
+
+
+def no_votes(units: int, people: int, classes: int) -> GivenVotes:
+    return GivenVotes(y=np.zeros((units, people, classes), np.float32), has=np.zeros((units, people), np.bool_))
+
+
+def given_votes(
+    votes: Votes, control: str, space: Space, units: Sequence[str], annotators: Mapping[str, int]
+) -> GivenVotes:
+    """Votes of one control on the units; values outside the space are left out, of repeats the latest counts."""
+    mine = votes.of_control(control)
+    unit_row = {name: row for row, name in enumerate(units)}
+    unit_at = np.array([unit_row.get(name, -1) for name in mine.units], dtype=np.int64)
+    inside = np.array([space.contains(value) for value in mine.values], dtype=np.bool_)
+    rows = np.flatnonzero((unit_at[mine.unit] >= 0) & inside[mine.value]) if len(mine) else np.empty(0, np.int64)
+    rows = rows[np.argsort(mine.time[rows], kind="stable")]
+    strangers = sorted({mine.annotators[a] for a in mine.annotator[rows]} - annotators.keys())
+    column = {**annotators, **{name: len(annotators) + index for index, name in enumerate(strangers)}}
+    found = no_votes(len(units), len(column), len(space.classes))
+    for row in rows:
+        at = (unit_at[mine.unit[row]], column[mine.annotators[mine.annotator[row]]])
+        found.y[at] = space.encode(mine.values[mine.value[row]])
+        found.has[at] = True
+    return found

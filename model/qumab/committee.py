@@ -1,0 +1,85 @@
+"""Several query networks that answer as one: each was early-stopped on another fold, their scores are averaged.
+
+Averaging is what makes a small network trained from scratch on few votes beat a linear model; and the members of a fold
+give an honest prediction for it, since they never trained on it.
+
+Shape legend: M members, B units, Q = A + 1 queries (the last one generic), C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.config import NetworkConfig
+from model.dataset import Tokens
+from model.qumab.batches import pad
+from model.qumab.network import QueryNetwork
+from model.qumab.training import lay_out
+from model.spaces import Space, ValueKind
+
+Floats = NDArray[np.float64]
+_CELLS = 16_000_000  # numbers held at once in one layer
+_MAX_UNITS = 256
+
+
+class Committee:
+    """A trained network of M members with the controls that it answers for."""
+
+    def __init__(self, network: QueryNetwork, spaces: Mapping[str, Space], *, device: str = "cpu") -> None:
+        self.device = torch.device(device)
+        self.network = network.to(self.device).eval().requires_grad_(False)
+        self.slots = lay_out(spaces)
+
+    def scores(self, tokens: Sequence[Tokens]) -> dict[str, Floats]:
+        """control -> scores (B, Q, C), the mean over the members."""
+        queries = self.network.annotators + 1
+        found = {name: np.empty((len(tokens), queries, s.stop - s.start)) for name, s in self.slots.items()}
+        lengths = np.array([len(array) for array in tokens], dtype=np.int64)
+        for rows in self.split(np.argsort(lengths, kind="stable"), lengths):
+            for name, array in self.member_scores(*pad([tokens[row] for row in rows], self.device)).items():
+                found[name][rows] = array.mean(0)
+        return found
+
+    @torch.inference_mode()
+    def member_scores(self, tokens: Tensor, mask: Tensor) -> dict[str, Floats]:
+        """control -> scores of every member (M, B, Q, C) for one padded batch."""
+        logits = self.network(tokens, mask).double()
+        found = {}
+        for name, slot in self.slots.items():
+            part = logits[..., slot.start : slot.stop]
+            found[name] = (torch.log_softmax(part, -1) if slot.space.kind is ValueKind.CLASS else part).cpu().numpy()
+        return found
+
+    def split(self, order: NDArray[np.int64], lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """Batches of `order`, whose units are sorted by length, that fit in memory."""
+        network = self.network
+        members, queries, heads = network.members, network.annotators + 1, network.config.heads
+        fixed = members * queries * (heads * network.token_width + 8 * network.config.width)
+        start = 0
+        while start < len(order):
+            block = order[start : start + _MAX_UNITS]
+            cells = lengths[block] * (members * queries * heads + network.token_width) + fixed
+            size = max(1, int((cells * np.arange(1, len(block) + 1) <= _CELLS).sum()))
+            yield block[:size]
+            start += size
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Parameters and buffers by name, for a checkpoint."""
+        return {name: tensor.cpu().numpy() for name, tensor in self.network.state_dict().items()}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], *, members: int, annotators: int, spaces: Mapping[str, Space],
+        dim: int, config: NetworkConfig, device: str = "cpu",
+    ) -> Committee:
+        """Inverse of `arrays`. Raises KeyError or RuntimeError when they do not fit."""
+        classes = sum(len(space.classes) for space in spaces.values())
+        network = QueryNetwork(members, annotators, classes, dim, config, torch.Generator().manual_seed(0))
+        network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+        return cls(network, spaces, device=device)

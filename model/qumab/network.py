@@ -1,0 +1,96 @@
+"""The `light` query network: annotator queries read each other, then the tokens of a task, and are classified.
+
+Each of L blocks: self-attention among the queries, cross-attention to the tokens, feed-forward; all with a residual and
+a norm before. The queries that enter the first block do not depend on the task, so its self-attention runs once a
+batch. The query of an annotator is the generic one plus a deviation; the last query is the generic one itself, which
+answers for an unknown annotator and is where a new one starts.
+
+M independent networks (members) are computed side by side: small matrices cost a CPU and a GPU mostly their launch.
+
+Invariants: the output for a task does not depend on padding or on the other tasks of a batch; permuting annotators
+permutes the output; members do not influence each other.
+
+Shape legend: M members, B tasks, Q = A + 1 queries, T tokens, D token width, d width, C classes of all controls side by
+side.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from model.config import NetworkConfig
+from model.qumab.attention import CrossAttention, SelfAttention, dropout, keep_mask, normal, project, standard
+from model.qumab.heads import Heads
+
+
+class Block(nn.Module):
+    """Self-attention, cross-attention, feed-forward."""
+
+    def __init__(self, members: int, token_width: int, config: NetworkConfig, rng: torch.Generator) -> None:
+        super().__init__()
+        d = config.width
+        self.share = config.dropout
+        self.among = SelfAttention(members, d, config.heads, rng)
+        self.read = CrossAttention(members, d, config.heads, token_width, rng)
+        self.widen = normal((members, d, 2 * d), 1.0 / math.sqrt(d), rng)
+        self.widen_bias = nn.Parameter(torch.zeros(members, 2 * d))
+        self.narrow = normal((members, 2 * d, d), 0.5 / math.sqrt(2 * d), rng)
+
+    def forward(self, x: Tensor, tokens: Tensor, hidden: Tensor, rng: torch.Generator | None) -> Tensor:
+        x = x + self.among(standard(x))
+        x = x + dropout(self.read(standard(x), tokens, hidden), self.share, rng)  # (M, B, Q, d) from here on
+        inner = nn.functional.gelu(project(standard(x), self.widen) + self.widen_bias[:, None, None])
+        return x + dropout(project(inner, self.narrow), self.share, rng)
+
+
+class QueryNetwork(nn.Module):
+    """Logits of every annotator, and of an unknown one, for every task of a batch, by every member."""
+
+    token_mean: Tensor
+    token_scale: Tensor
+
+    def __init__(
+        self, members: int, annotators: int, classes: int, token_width: int, config: NetworkConfig, rng: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.members, self.annotators, self.token_width = members, annotators, token_width
+        self.generic = normal((members, 1, config.width), 1.0, rng)
+        self.deviation = normal((members, annotators, config.width), 0.5, rng)
+        self.blocks = nn.ModuleList(Block(members, token_width, config, rng) for _ in range(config.blocks))
+        self.heads = Heads(members, annotators + 1, classes, token_width, config, rng)
+        self.register_buffer("token_mean", torch.zeros(token_width))
+        self.register_buffer("token_scale", torch.ones(token_width))
+
+    def queries(self) -> Tensor:
+        """(M, 1, Q, d); the generic query is the last."""
+        return torch.cat([self.generic + self.deviation, self.generic], 1)[:, None]
+
+    def forward(self, tokens: Tensor, mask: Tensor, rng: torch.Generator | None = None) -> Tensor:
+        """`tokens` (B, T, D) of any float type, `mask` (B, T) True for real tokens -> logits (M, B, Q, C).
+
+        With a generator, dropout is on: this is training.
+        """
+        x = ((tokens.float() - self.token_mean) * self.token_scale) * mask[..., None]
+        mean_token = x.sum(1) / mask.sum(1, keepdim=True)  # (B, D)
+        visible = mask
+        if rng is not None and self.config.token_dropout > 0:
+            kept = keep_mask(mask.shape, self.config.token_dropout, rng)
+            visible = mask & (kept | ~(mask & kept).any(1, keepdim=True))  # never hide all tokens of a task
+        hidden = torch.zeros_like(visible, dtype=x.dtype).masked_fill(~visible, -torch.inf)  # (B, T)
+        if self.config.pooled_path:
+            x = torch.cat([mean_token[:, None], x], 1)
+            hidden = nn.functional.pad(hidden, (1, 0))
+        h = self.queries()
+        for block in self.blocks:
+            h = block(h, x, hidden, rng)
+        h = dropout(standard(h), self.config.dropout, rng)
+        return cast(Tensor, self.heads(h, dropout(mean_token, self.config.dropout, rng)))
+
+    def penalty(self) -> Tensor:
+        """Half the squared size of everything that belongs to one annotator alone, summed over members."""
+        return 0.5 * self.deviation.square().sum() / self.config.width + self.heads.penalty()
