@@ -18,11 +18,13 @@ if _package is None or _package.origin is None:
 if (_folder := str(Path(_package.origin).parent)) not in sys.path:
     sys.path.insert(0, _folder)
 
-# `base` must be imported before `label_studio`: while importing, the latter reads settings that the former defines.
-import core.settings.base  # type: ignore[import-not-found,unused-ignore]  # noqa: E402, F401
-from core.settings import label_studio as _stock  # type: ignore[import-not-found,unused-ignore]  # noqa: E402
+# `base` first, and all of it: while the stock settings are imported, Django is asked for settings, and finds what this
+# module has so far.
+# isort: off
 from core.settings.base import *  # type: ignore[import-not-found,unused-ignore]  # noqa: E402, F403
 from core.settings.label_studio import *  # type: ignore[import-not-found,unused-ignore]  # noqa: E402, F403
+from core.settings import label_studio as _stock  # type: ignore[import-not-found,unused-ignore]  # noqa: E402
+# isort: on
 
 POLYVOX = Options.from_env(os.environ)
 

@@ -89,7 +89,8 @@ def test_nobody_ever_sees_the_predicted_label_of_somebody_else(
     served = candidates(*served_versions)
     version_of = dict(served)
     shown = [version_of[number] for number in decide(served, served, annotator, withheld=withheld).ids]
-    assert not [name for name in shown if name.startswith("annotator:") and not name.startswith(f"annotator:{annotator}@")]
+    mine = f"annotator:{annotator}@"
+    assert not [name for name in shown if name.startswith("annotator:") and not name.startswith(mine)]
     ours = [name for name in shown if not name.startswith("gpt")]
     assert len(ours) <= 1
     assert not (ours and len(shown) > 1), "another tool's prediction must not stand beside ours"
