@@ -54,4 +54,5 @@ def choices_of(inside: str, *, attributes: str = "") -> Choices:
 
 
 def region(*entries: object, name: str = "c", **more: object) -> dict[str, object]:
-    return {"id": "r", "from_name": name, "to_name": "t", "type": "choices", "value": {"choices": list(entries)}, **more}
+    value = {"choices": list(entries)}
+    return {"id": "r", "from_name": name, "to_name": "t", "type": "choices", "value": value, **more}

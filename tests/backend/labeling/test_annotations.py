@@ -3,34 +3,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from backend.errors import ClientError
-from backend.labeling import in_control_arm, parse_config, read_task, task_in_control_arm
+from backend.labeling import in_control_arm, read_task, task_in_control_arm
 from model.spaces import Value
 from model.votes import Provenance
-from tests.backend.labeling.configs import SENTIMENT
-
-CONFIG = parse_config(SENTIMENT)
-DAY = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-def annotation(label="Positive", **changes):
-    region = {"id": "r", "from_name": "label", "to_name": "text", "type": "choices", "value": {"choices": [label]}}
-    return {
-        "id": 9, "completed_by": 5, "result": [region | {"origin": "manual"}], "was_cancelled": False,
-        "ground_truth": False, "created_at": "2026-05-01T11:00:00.5Z", "updated_at": "2026-05-01T12:00:00Z",
-        "lead_time": 3.5, "import_id": None, "parent_prediction": None,
-    } | changes
-
-
-def read(*annotations, percent=0, shown_since=None, known=None, task=None, **more):
-    raw = {"id": 41, "data": {"text": "hi"}, "updated_at": "2026-05-01T12:00:01Z", "annotations": list(annotations)}
-    return read_task(
-        CONFIG, raw | (task or {}), project_id=1, control_arm_percent=percent, shown_since=shown_since,
-        known_annotators=known or {}, **more,
-    )
-
-
-def votes_of(*annotations, **more):
-    return list(read(*annotations, **more).votes)
+from tests.backend.labeling.small_tasks import CONFIG, DAY, annotation, read, votes_of
 
 
 def test_a_task_with_one_vote():

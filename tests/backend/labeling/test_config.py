@@ -20,7 +20,10 @@ def test_several_choices_with_their_spaces():
 @pytest.mark.parametrize(
     ("xml", "says"),
     [
-        ('<Choices toName="t"><Choice value="A"/></Choices>', "A Choices tag of the labeling configuration has no name."),
+        (
+            '<Choices toName="t"><Choice value="A"/></Choices>',
+            "A Choices tag of the labeling configuration has no name.",
+        ),
         ('<Choices name="c"><Choice value="A"/></Choices>', "Choices 'c' has no toName."),
         ('<Choices name="c" toName=" , "><Choice value="A"/></Choices>', "Choices 'c' has no toName."),
         (
@@ -44,7 +47,9 @@ def test_a_config_that_is_wrong_is_refused_with_tag_and_name(xml, says):
 
 
 def test_lower_case_tags():
-    config = parse_config('<view><text name="t" value="$x"/><choices name="c" toname="t"><choice value="A"/></choices></view>')
+    config = parse_config(
+        '<view><text name="t" value="$x"/><choices name="c" toname="t"><choice value="A"/></choices></view>'
+    )
     assert config.spaces() == {"c": SingleChoice(("A",))} and config.controls[0].tag == "Choices"
     assert config.content({"x": "hi"}) == "hi"
 

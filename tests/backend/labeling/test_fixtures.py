@@ -1,4 +1,4 @@
-"""Every recorded answer of a real Label Studio is read without error, and the votes in it are the ones that were given."""
+"""Every recorded answer of a real Label Studio is read without error, and the votes in it are those that were given."""
 
 import json
 from collections import Counter

@@ -22,7 +22,8 @@ def test_text_and_hypertext_are_read_in_order():
 def test_nested_keys_and_mixtures():
     config = config_of('<Text name="t" value="$meta.title: $meta.body[0].text"/>')
     assert config.content({"meta": {"title": "T", "body": [{"text": "B"}]}}) == "T: B"
-    assert config.problems({"meta": {"title": "T"}}) == ["The task has no field 'meta.body[0].text', which Text 't' shows."]
+    (problem,) = config.problems({"meta": {"title": "T"}})
+    assert problem == "The task has no field 'meta.body[0].text', which Text 't' shows."
 
 
 def test_inner_markup_of_hypertext_is_a_template():

@@ -2,7 +2,7 @@ import pytest
 
 from backend.labeling.provenance import is_imported
 from model.votes import Provenance
-from tests.backend.labeling.test_annotations import annotation, votes_of
+from tests.backend.labeling.small_tasks import annotation, votes_of
 
 MANUAL, ACCEPTED, CHANGED, IMPORTED = Provenance
 

@@ -79,9 +79,15 @@ def test_dynamic_choices_come_back_within_their_task(listed, stored):
             assert control.decode(control.encode(value, data=data), data) == value
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
 @cases
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
-                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=8))
+@given(JSON)
 def test_any_json_in_place_of_choices_or_options_is_survived(thing):
     control = config_of('<Choice value="A"/>', attributes='value="$opts"').control("c")
     control.decode([{"from_name": "c", "value": {"choices": thing}}], {"opts": thing})

@@ -45,7 +45,8 @@ def test_a_condition_on_the_view_around_counts():
 
 
 def test_repeated_controls_are_declared():
-    config = config_of('<Repeater on="$items"><Choices name="c_{{idx}}" toName="t"><Choice value="A"/></Choices></Repeater>')
+    repeated = CHOICES.replace('"c"', '"c_{{{{idx}}}}"').format("")
+    config = config_of(f'<Repeater on="$items">{repeated}</Repeater>')
     assert "Repeater" in config.unmodelled[0].reason and not config.controls
 
 
@@ -57,16 +58,18 @@ def test_relations_need_no_name_and_are_declared_once():
 @pytest.mark.parametrize(
     ("choices", "word"),
     [
-        ('<Choices name="c" toName="t"/>', "offers no choices"),
-        ('<Choices name="c" toName="t"><Choice/></Choices>', "offers no choices"),
-        ('<Choices name="c" toName="t"><Choice value="$one"/></Choices>', "task data one by one"),
-        ('<Choices name="c" toName="t"><Choice value="A" alias="x"/><Choice value="B" alias="x"/></Choices>', "same name"),
-        ('<Choices name="c" toName="t"><Choice value="A" alias="B"/><Choice value="A" alias="C"/><Choice value="D"/>'
-         '<Choice value="B" alias="E"/></Choices>', "same name"),
+        ("", "offers no choices"),
+        ("<Choice/>", "offers no choices"),
+        ('<Choice value="$one"/>', "task data one by one"),
+        ('<Choice value="A" alias="x"/><Choice value="B" alias="x"/>', "same name"),
+        (
+            '<Choice value="A" alias="B"/><Choice value="A" alias="C"/><Choice value="B" alias="E"/>',
+            "same name",
+        ),
     ],
 )
 def test_choices_that_cannot_be_told_apart_are_declared_not_guessed(choices, word):
-    (declared,) = config_of(choices).unmodelled
+    (declared,) = config_of(f'<Choices name="c" toName="t">{choices}</Choices>').unmodelled
     assert word in declared.reason
 
 
