@@ -83,7 +83,7 @@ class AnswerMatrix:
         times = None if time is None else np.asarray(time, dtype=np.float64)
         if len({len(unit_codes), len(annotator_codes), len(label_codes)}) != 1:
             raise ModelError("the columns of answers differ in length")
-        if weights is not None and (len(weights) != len(unit_codes) or not np.all(weights >= 0) or np.isinf(weights).any()):
+        if weights is not None and (len(weights) != len(unit_codes) or not np.all((weights >= 0) & (weights < np.inf))):
             raise ModelError("weights must be finite, not negative, and one for each vote")
         n_input = len(unit_codes)
         keep = label_codes >= 0
@@ -192,7 +192,8 @@ class AnswerMatrix:
 def group_order(codes: NDArray[np.int32], n_groups: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Stable counting sort, linear in N: (order (N,), indptr (n_groups + 1,))."""
     n = len(codes)
-    table = sparse.csr_array((np.zeros(n, np.int8), codes, np.arange(n + 1, dtype=np.int32)), shape=(n, max(n_groups, 1)))
+    one_each = np.arange(n + 1, dtype=np.int32)
+    table = sparse.csr_array((np.zeros(n, np.int8), codes, one_each), shape=(n, max(n_groups, 1)))
     by_group = table.tocsc()
     return by_group.indices.astype(np.int32, copy=False), by_group.indptr.astype(np.int32, copy=False)
 
@@ -218,7 +219,8 @@ def _order(
     rows = order[at]
     when = np.zeros(len(rows)) if time is None else np.nan_to_num(time[rows], nan=-np.inf)
     order[at] = rows[np.lexsort((label[rows], when, annotator[rows], unit[rows]))]
-    return order[np.append(~same, True)]
+    latest: NDArray[np.int32] = order[np.append(~same, True)]
+    return latest
 
 
 def _codes(name: str, column: ArrayLike, n: int, *, lowest: int) -> NDArray[np.int32]:

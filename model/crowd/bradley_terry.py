@@ -98,13 +98,12 @@ class BradleyTerry:
         eta = np.full(n_annotators, self.right / (self.right + self.wrong) if self.annotator_quality else 1.0)
         if not n:
             return Ranking(
-                items=votes.items, annotators=votes.annotators, score=np.full(n_items, np.nan), quality=eta, objective=(),
-                converged=True,
+                items=votes.items, annotators=votes.annotators, score=np.full(n_items, np.nan), quality=eta,
+                objective=(), converged=True,
             )
-        rows = np.arange(n)
-        design = sparse.csr_array(
-            (np.repeat([1.0, -1.0], n), (np.tile(rows, 2), np.concatenate([votes.winner, votes.loser]))), shape=(n, n_items)
-        )  # design @ score = difference, (N,)
+        both = np.concatenate([votes.winner, votes.loser])
+        entries = (np.repeat([1.0, -1.0], n), (np.tile(np.arange(n), 2), both))
+        design = sparse.csr_array(entries, shape=(n, n_items))  # design @ score = difference, (N,)
         given = np.bincount(votes.annotator, votes.weight, minlength=n_annotators)
         trace = Trace(n, max_iter=self.max_iter, tol=self.tol)
         while True:
@@ -120,7 +119,7 @@ class BradleyTerry:
                 agree = np.bincount(votes.annotator, votes.weight * meant, minlength=n_annotators)
                 eta = (agree + self.right) / (given + self.right + self.wrong)
             score = self._newton(design, votes.weight, meant, score)
-        compared = np.bincount(np.concatenate([votes.winner, votes.loser]), minlength=n_items) > 0
+        compared = np.bincount(both, minlength=n_items) > 0
         return Ranking(
             items=votes.items, annotators=votes.annotators, score=np.where(compared, score, np.nan), quality=eta,
             objective=tuple(trace.values), converged=trace.converged,

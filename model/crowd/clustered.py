@@ -6,7 +6,8 @@
 
 The objective is the evidence bound plus the Dirichlet smoothing; it never falls. An iteration is linear in votes: the
 votes are summed to (A, C, C) first, and clusters only see that. Starts: k-means over smoothed confusion matrices, from
-the soft vote and from Dawid-Skene, seeded; the best bound is kept. Without `n_clusters`, held-out votes choose it.
+the soft vote and from Dawid-Skene, seeded; the two best after a
+few iterations are run to the end and the better bound is kept. Without `n_clusters`, held-out votes choose it.
 
 Shape legend: U units, A annotators, C classes, G clusters.
 """
@@ -21,11 +22,13 @@ from scipy.cluster.vq import kmeans2
 
 from model.crowd.answers import AnswerMatrix
 from model.crowd.base import Aggregate, Aggregator, Codes, Estimate, Trace, posterior_from
-from model.crowd.dawid_skene import DawidSkene, log_shares, start_posterior
-from model.crowd.sums import Floats, VoteBlocks, normalise_rows, safe_log, softmax_rows
+from model.crowd.dawid_skene import DawidSkene, log_confusion, log_shares, start_posterior
+from model.crowd.sums import Floats, VoteBlocks, safe_log, softmax_rows
 
 _CANDIDATES = (1, 2, 3, 4, 6, 8, 10, 15)
-_HELD_OUT = 0.2
+_HELD_OUT, _SPLITS = 0.2, 3
+_SCREEN = 10  # iterations that every start gets
+_KEPT = 2  # starts that are then run to convergence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +39,9 @@ class ClusteredDawidSkene(Aggregator):
     stochastic: ClassVar[bool] = True
     n_clusters: int | None = None  # None: chosen by held-out likelihood
     smoothing: float = 0.1  # pseudo-votes in every cell of a cluster's confusion matrix
-    smoothing_prior: float = 0.01
-    restarts: int = 4
+    trust: float = 0.5  # more of them on the diagonal, as in Dawid-Skene
+    smoothing_prior: float = 1.0  # pseudo-units in every class
+    restarts: int = 20
     seed: int = 0
     max_iter: int = 200
     tol: float = 1e-5
@@ -48,36 +52,37 @@ class ClusteredDawidSkene(Aggregator):
             n_clusters = self.choose_clusters(answers, gold)
         n_clusters = max(1, min(n_clusters, len(answers.annotators)))
         blocks = VoteBlocks(answers)
-        warm = DawidSkene(smoothing=self.smoothing, max_iter=50)._estimate(answers, gold, None).posterior
+        warm = DawidSkene(max_iter=50)._estimate(answers, gold, None).posterior
         starts = (start_posterior(answers, gold), warm)
         rng = np.random.default_rng(self.seed)
-        best: Estimate | None = None
+        tried: list[Estimate] = []
         for restart in range(max(self.restarts, 1) if n_clusters > 1 else 1):
             start = starts[restart % 2]
             members = self._first_members(blocks, answers, start, n_clusters, rng)
-            estimate = self._climb(blocks, answers, gold, start.copy(), members)
-            if best is None or estimate.objective[-1] > best.objective[-1]:
-                best = estimate
-        assert best is not None
-        return best
+            tried.append(self._climb(blocks, answers, gold, start, members, _SCREEN))
+            tried = sorted(tried, key=lambda e: -e.objective[-1])[:_KEPT]
+        ends: list[Estimate] = []
+        for first in tried:
+            end = self._climb(blocks, answers, gold, first.posterior, first.parameters["cluster"], self.max_iter)
+            ends.append(replace(end, objective=first.objective + end.objective))
+        return max(ends, key=lambda e: e.objective[-1])
 
     def choose_clusters(self, answers: AnswerMatrix, gold: Codes) -> int:
         """The number of clusters under which votes that were left out are the most likely."""
+        scores = {n: 0.0 for n in _CANDIDATES if n <= len(answers.annotators)}
+        overlapping = np.diff(answers.indptr)[answers.unit] > 1
         rng = np.random.default_rng(self.seed)
-        held_out = rng.random(len(answers)) < _HELD_OUT
-        held_out &= np.diff(answers.indptr)[answers.unit] > 1
-        if not held_out.any() or held_out.all():
-            return 1
-        rest = answers.select(~held_out)
-        scores: dict[int, float] = {}
-        for n_clusters in _CANDIDATES:
-            if n_clusters > max(len(answers.annotators), 1):
-                break
-            fitted = replace(self, n_clusters=n_clusters, restarts=2, max_iter=50)._estimate(rest, gold, None)
-            assert fitted.confusion is not None
-            belief = fitted.posterior[answers.unit[held_out]]
-            chance = fitted.confusion[answers.annotator[held_out], :, answers.label[held_out]]
-            scores[n_clusters] = float(safe_log((belief * chance).sum(axis=1)).sum())
+        for _ in range(_SPLITS):
+            held_out = (rng.random(len(answers)) < _HELD_OUT) & overlapping
+            if not held_out.any():
+                return 1
+            rest = answers.select(~held_out)
+            for n_clusters in scores:
+                fitted = replace(self, n_clusters=n_clusters, restarts=4, max_iter=50)._estimate(rest, gold, None)
+                assert fitted.confusion is not None
+                belief = fitted.posterior[answers.unit[held_out]]
+                chance = fitted.confusion[answers.annotator[held_out], :, answers.label[held_out]]
+                scores[n_clusters] += float(safe_log((belief * chance).sum(axis=1)).sum())
         return max(scores, key=lambda n: scores[n])
 
     def _first_members(
@@ -99,18 +104,19 @@ class ClusteredDawidSkene(Aggregator):
         return members
 
     def _climb(
-        self, blocks: VoteBlocks, answers: AnswerMatrix, gold: Codes, posterior: Floats, members: Floats
+        self, blocks: VoteBlocks, answers: AnswerMatrix, gold: Codes, posterior: Floats, members: Floats, max_iter: int
     ) -> Estimate:
-        n_units, n_annotators, n_classes = answers.shape
+        _, n_annotators, n_classes = answers.shape
         n_clusters = members.shape[1]
         voted = answers.voted
-        trace = Trace(len(answers), max_iter=self.max_iter, tol=self.tol)
+        pseudo = self.smoothing + self.trust * np.eye(n_classes)
+        trace = Trace(len(answers), max_iter=max_iter, tol=self.tol)
         counts = blocks.transposed(posterior).reshape(n_annotators, n_classes * n_classes)  # (A, given * true)
         classes = posterior[voted].sum(axis=0)
         while True:
-            table = self._log_clusters(members.T @ counts, n_classes)  # (G, given * true)
+            table = log_confusion((members.T @ counts).reshape(-1, n_classes), pseudo).reshape(n_clusters, -1)
             log_share, log_prior = log_shares(members.sum(axis=0), 1.0), log_shares(classes, self.smoothing_prior)
-            penalty = self.smoothing * table.sum() + self.smoothing_prior * log_prior.sum() + log_share.sum()
+            penalty = (table @ pseudo.reshape(-1)).sum() + self.smoothing_prior * log_prior.sum() + log_share.sum()
             scores = counts @ table.T + log_share  # (A, G)
             softmax_rows(scores)
             members = scores
@@ -131,16 +137,11 @@ class ClusteredDawidSkene(Aggregator):
             counts=counts.reshape(n_annotators, n_classes, n_classes).transpose(0, 2, 1),
             skill=np.exp(log_prior) @ np.diagonal(confusion, axis1=1, axis2=2).T,
             parameters={
-                "cluster": members, "cluster_confusion": clusters, "share": np.exp(log_share), "prior": np.exp(log_prior)
+                "cluster": members, "cluster_confusion": clusters, "share": np.exp(log_share),
+                "prior": np.exp(log_prior),
             },
             objective=tuple(trace.values), converged=trace.converged,
         )
-
-    def _log_clusters(self, counts: Floats, n_classes: int) -> Floats:
-        """(G, given * true) expected votes -> log Lambda in the same shape."""
-        table = counts.reshape(-1, n_classes, n_classes) + self.smoothing
-        table = normalise_rows(table.transpose(0, 2, 1), 1.0 / n_classes).transpose(0, 2, 1)
-        return safe_log(table).reshape(len(counts), -1)
 
     def evidence(self, answers: AnswerMatrix, fitted: Aggregate) -> tuple[Floats, Floats]:
         members, clusters = fitted.parameters["cluster"], fitted.parameters["cluster_confusion"]

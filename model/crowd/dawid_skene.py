@@ -1,11 +1,14 @@
 """Dawid-Skene (1979): every annotator has a confusion matrix; EM over the unknown true classes.
 
     log p(votes) = sum_u log sum_k rho_k prod_{votes (u, a, l)} pi_a[k, l]
-    objective    = log p(votes) + smoothing * sum log pi + smoothing_prior * sum log rho
+    objective    = log p(votes) + sum_akl S[k, l] log pi_a[k, l] + smoothing_prior * sum log rho
+    S            = smoothing + trust * [k = l]
 
-The smoothing is a Dirichlet prior, so the objective never falls. E and M step run fused over blocks of units, in logs.
-`assignment="hard"` is Fast Dawid-Skene (Sinha et al. 2018): each unit counts for its best class only; `"hybrid"` starts
-soft and ends hard. The paper of peerannot prints the likelihood with a product over classes; the sum above is right.
+The smoothing is a Dirichlet prior, so the objective never falls. `trust` says that annotators are rather right than
+wrong: without it one annotator, or annotators who share no unit, leave the classes interchangeable. E and M step run
+fused over blocks of units, in logs. `assignment="hard"` is Fast Dawid-Skene (Sinha et al. 2018): each unit counts for
+its best class only; `"hybrid"` starts soft and ends hard. The paper of peerannot prints the likelihood with a product
+over classes; the sum above is right.
 
 Shape legend: U units, A annotators, C classes. pi is stored as (A * C given, C true) while fitting, and returned as
 confusion (A, C, C) [annotator, true, given].
@@ -28,8 +31,9 @@ class DawidSkene(Aggregator):
     """Dawid-Skene by EM, from the soft vote."""
 
     name: ClassVar[str] = "dawid-skene"
-    smoothing: float = 0.01  # pseudo-votes in every cell of every confusion matrix
-    smoothing_prior: float = 0.01  # pseudo-units in every class
+    smoothing: float = 0.1  # pseudo-votes in every cell of every confusion matrix
+    trust: float = 0.3  # more of them on the diagonal
+    smoothing_prior: float = 1.0  # pseudo-units in every class
     assignment: Literal["soft", "hard", "hybrid"] = "soft"
     max_iter: int = 100
     tol: float = 1e-5  # rise of the objective per vote below which it stops
@@ -41,18 +45,20 @@ class DawidSkene(Aggregator):
         """EM from a first posterior (U, C), which is overwritten."""
         blocks = VoteBlocks(answers)
         counts, classes = blocks.transposed(posterior), posterior[answers.voted].sum(axis=0)
+        pseudo = self.pseudo_votes(answers.shape[2])
         trace = Trace(len(answers), max_iter=self.max_iter, tol=self.tol)
         hard = self.assignment == "hard"
         while True:
-            table = log_confusion(counts, self.smoothing, answers.shape[2])
+            table = log_confusion(counts, pseudo)
             log_prior = log_shares(classes, self.smoothing_prior)
-            penalty = self.smoothing * float(table.sum()) + self.smoothing_prior * float(log_prior.sum())
+            penalty = float((table.reshape(-1, *pseudo.shape) * pseudo).sum())
+            penalty += self.smoothing_prior * float(log_prior.sum())
             counts, classes, likelihood = _pass(blocks, answers, gold, table, log_prior, posterior, hard=hard)
             if trace.stop(likelihood + penalty):
                 if self.assignment != "hybrid" or hard or len(trace.values) >= self.max_iter:
                     break
                 hard, trace = True, Trace(len(answers), max_iter=self.max_iter, tol=self.tol)
-        n_units, n_annotators, n_classes = answers.shape
+        _, n_annotators, n_classes = answers.shape
         confusion = np.exp(table).reshape(n_annotators, n_classes, n_classes).transpose(0, 2, 1)
         return Estimate(
             posterior=posterior, confusion=confusion,
@@ -60,6 +66,10 @@ class DawidSkene(Aggregator):
             skill=np.exp(log_prior) @ np.diagonal(confusion, axis1=1, axis2=2).T,
             parameters={"prior": np.exp(log_prior)}, objective=tuple(trace.values), converged=trace.converged,
         )
+
+    def pseudo_votes(self, n_classes: int) -> Floats:
+        """(C, C) Dirichlet pseudo-votes of every annotator; symmetric, so [given, true] as well as [true, given]."""
+        return self.smoothing + self.trust * np.eye(n_classes)
 
     def evidence(self, answers: AnswerMatrix, fitted: Aggregate) -> tuple[Floats, Floats]:
         return confusion_evidence(answers, fitted)
@@ -82,9 +92,13 @@ def start_posterior(answers: AnswerMatrix, gold: Codes) -> Floats:
     return posterior
 
 
-def log_confusion(counts: Floats, smoothing: float, n_classes: int) -> Floats:
-    """Expected votes (A * C given, C true) -> log pi in the same shape; true classes never met get a uniform row."""
-    table = counts.reshape(-1, n_classes, n_classes) + smoothing  # (A, given, true)
+def log_confusion(counts: Floats, pseudo: Floats) -> Floats:
+    """Expected votes (A * C given, C true) and pseudo-votes (C, C) -> log pi in the shape of the votes.
+
+    A true class without votes or pseudo-votes gets a uniform row.
+    """
+    n_classes = len(pseudo)
+    table = counts.reshape(-1, n_classes, n_classes) + pseudo  # (A, given, true)
     total = table.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         table = np.where(total > 0, table / total, 1.0 / n_classes)

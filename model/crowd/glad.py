@@ -53,7 +53,8 @@ class Glad(Aggregator):
         while True:
             z = alpha[answers.annotator] * np.exp(b)[answers.unit]
             posterior = class_totals(answers, weights * (z + log_others)) + log_prior
-            likelihood = float(posterior_from(posterior, gold)[voted].sum()) - float(weights @ (softplus(z) + log_others))
+            likelihood = float(posterior_from(posterior, gold)[voted].sum())
+            likelihood -= float(weights @ (softplus(z) + log_others))
             penalty = float(self._ability_prior(alpha).sum() + self._ease_prior(b).sum())
             if self.estimate_prior:
                 penalty += self.smoothing_prior * float(log_prior.sum())
@@ -87,7 +88,9 @@ class Glad(Aggregator):
         prior: Floats = -0.5 * ((b - self.ease_mean) / self.ease_sd) ** 2
         return prior
 
-    def _move_abilities(self, answers: AnswerMatrix, weights: Floats, target: Floats, alpha: Floats, beta: Floats) -> Floats:
+    def _move_abilities(
+        self, answers: AnswerMatrix, weights: Floats, target: Floats, alpha: Floats, beta: Floats
+    ) -> Floats:
         """A Newton step in every ability (A,), given beta (U,); each one's problem is concave."""
         ease = beta[answers.unit]
         z = alpha[answers.annotator] * ease
@@ -107,7 +110,9 @@ class Glad(Aggregator):
             step = np.where(worse, step * 0.25, step)
         return np.where(worse, alpha, moved)
 
-    def _move_difficulties(self, answers: AnswerMatrix, weights: Floats, target: Floats, alpha: Floats, b: Floats) -> Floats:
+    def _move_difficulties(
+        self, answers: AnswerMatrix, weights: Floats, target: Floats, alpha: Floats, b: Floats
+    ) -> Floats:
         """A Fisher step in every b (U,), given the abilities (A,)."""
         ability = alpha[answers.annotator]
         z = ability * np.exp(b)[answers.unit]

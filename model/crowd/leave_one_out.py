@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from model.crowd.answers import AnswerMatrix
@@ -32,7 +33,8 @@ def posterior_without(method: Aggregator, answers: AnswerMatrix, fitted: Aggrega
     _same_tables(answers, fitted)
     rows, prior = method.evidence(answers, fitted)
     n = len(answers)
-    per_unit = sparse.csr_array((np.ones(n), np.arange(n, dtype=np.int32), answers.indptr), shape=(len(answers.units), n))
+    shape = (len(answers.units), n)
+    per_unit = sparse.csr_array((np.ones(n), np.arange(n, dtype=np.int32), answers.indptr), shape=shape)
     scores = per_unit @ rows + prior
     rows *= -1.0
     rows += scores[answers.unit]
@@ -69,10 +71,11 @@ class VotePredictor:
             out[chunk] = np.einsum("nk,nkl->nl", believed[chunk], counts)
         return out
 
-    def predict_gaps(self, fitted: Aggregate, units: np.ndarray, annotators: np.ndarray) -> Floats:
+    def predict_gaps(self, fitted: Aggregate, units: NDArray[np.integer], annotators: NDArray[np.integer]) -> Floats:
         """(M, C) probability of each answer for M (unit, annotator) code pairs without a vote."""
         confusion = self.confusion(fitted)
-        return np.einsum("nk,nkl->nl", fitted.posterior[units], confusion[annotators])
+        predicted: Floats = np.einsum("nk,nkl->nl", fitted.posterior[units], confusion[annotators])
+        return predicted
 
     def confusion(self, fitted: Aggregate) -> Floats:
         """(A, C, C) [annotator, true, given] shrunk confusion matrices."""
@@ -81,11 +84,11 @@ class VotePredictor:
         pooled = fitted.counts.sum(axis=0) + self.floor
         pooled /= pooled.sum(axis=1, keepdims=True)
         shrunk = fitted.counts + self.strength * pooled
-        shrunk /= shrunk.sum(axis=2, keepdims=True)
-        return shrunk
+        rows: Floats = shrunk / shrunk.sum(axis=2, keepdims=True)
+        return rows
 
 
-def log_loss(predicted: Floats, label: np.ndarray) -> float:
+def log_loss(predicted: Floats, label: NDArray[np.integer]) -> float:
     """Mean -log of the probability of the answers that were given."""
     return float(-np.mean(np.log(np.maximum(predicted[np.arange(len(label)), label], 1e-12))))
 

@@ -32,7 +32,7 @@ class Mace(Aggregator):
     variational: bool = True
     knowing: float = 0.5  # Beta pseudo-counts
     spamming: float = 0.5
-    habit: float = 10.0  # Dirichlet pseudo-counts of xi, all classes together
+    habit: float = 10.0  # Dirichlet pseudo-counts of xi, for each class
     restarts: int = 10  # the first start is the soft vote, the others are random
     seed: int = 0
     max_iter: int = 50
@@ -60,8 +60,9 @@ class Mace(Aggregator):
         trace = Trace(len(answers), max_iter=self.max_iter, tol=self.tol)
         while True:
             knew = annotator_totals(answers, weights * known)
-            habits = np.bincount(key, weights * (1.0 - known), minlength=len(answers.annotators) * n_classes)
-            log_know, log_spam, log_habit, penalty = self._update(knew, habits.reshape(-1, n_classes))
+            spam = np.bincount(key, weights * (1.0 - known), minlength=len(answers.annotators) * n_classes)
+            habits = spam.astype(np.float64, copy=False).reshape(-1, n_classes)
+            log_know, log_spam, log_habit, penalty = self._update(knew, habits)
             wrong = (log_spam[:, None] + log_habit).reshape(-1)[key]  # (N,)
             right = np.logaddexp(log_know[answers.annotator], wrong)
             posterior = class_totals(answers, weights * (right - wrong)) - np.log(n_classes)
@@ -80,17 +81,17 @@ class Mace(Aggregator):
 
     def _update(self, knew: Floats, habits: Floats) -> tuple[Floats, Floats, Floats, float]:
         """(A,) log know, (A,) log spam, (A, C) log habit, and the prior's part of the objective."""
-        a, b, c = self.knowing, self.spamming, self.habit / habits.shape[1]
+        a, b, c = self.knowing, self.spamming, self.habit
         spammed = habits.sum(axis=1)
         if not self.variational:
             total = knew + spammed + a + b
             log_know, log_spam = safe_log((knew + a) / total), safe_log((spammed + b) / total)
-            log_habit = safe_log((habits + c) / (spammed[:, None] + self.habit))
+            log_habit = safe_log((habits + c) / (spammed[:, None] + c * habits.shape[1]))
             penalty = float(a * log_know.sum() + b * log_spam.sum() + c * log_habit.sum())
             return log_know, log_spam, log_habit, penalty
         both = digamma(knew + spammed + a + b)
         log_know, log_spam = digamma(knew + a) - both, digamma(spammed + b) - both
-        log_habit = digamma(habits + c) - digamma(spammed + self.habit)[:, None]
+        log_habit = digamma(habits + c) - digamma(spammed + c * habits.shape[1])[:, None]
         theta_kl = _dirichlet_kl(np.stack([knew + a, spammed + b], axis=1), np.array([a, b]))
         return log_know, log_spam, log_habit, -theta_kl - _dirichlet_kl(habits + c, np.full(habits.shape[1], c))
 

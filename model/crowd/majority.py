@@ -61,7 +61,7 @@ def settle_ties(
     totals: Floats, second: Floats | None = None, *, prior: Floats | None = None, seed: int | None = None
 ) -> Codes:
     """(U,) winners of (U, C) totals; ties go to `second` (U, C), then `prior` (C,), then the first; or are drawn."""
-    label = totals.argmax(axis=1).astype(np.int32)
+    label: Codes = totals.argmax(axis=1).astype(np.int32)
     top = row_max(totals)
     tied = totals >= (top - 1e-12 * np.abs(top))[:, None]  # (U, C); sums in another order differ in the last bit
     rows = np.flatnonzero(tied @ np.ones(tied.shape[1]) > 1.5)

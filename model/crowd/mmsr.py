@@ -1,7 +1,7 @@
 """MMSR (Ma & Olshevsky 2020): skills from the rank-one structure of pairwise agreement, robust to a few adversaries.
 
     c_ab = (C / (C - 1)) * agreement_ab - 1 / (C - 1)  is  s_a * s_b  in expectation (one-coin model)
-    s_a <- trimmed mean over b of c_ab / s_b: up to F of the values above and F of those below the current one are left out
+    s_a <- trimmed mean over b of c_ab / s_b: up to F of the values above and F of those below s_a are left out
 
 Labels are then a weighted vote with the log odds that the skills stand for.
 
@@ -29,7 +29,7 @@ class Mmsr(Aggregator):
     name: ClassVar[str] = "mmsr"
     trim: float = 0.1  # F as a share of an annotator's co-voters
     max_iter: int = 200
-    tol: float = 1e-8
+    tol: float = 1e-5
 
     def _estimate(self, answers: AnswerMatrix, gold: Codes, probabilities: Floats | None) -> Estimate:
         n_classes = len(answers.classes)
@@ -55,7 +55,7 @@ class Mmsr(Aggregator):
         for _ in range(self.max_iter):
             divisor = np.where(np.abs(skill) < 0.02, np.where(skill < 0, -0.02, 0.02), skill)
             ratio = np.where(seen, covariance / divisor[None, :], np.nan)  # (A, A)
-            weight = np.where(seen, common * divisor[None, :] ** 2, 0.0)  # precise where b is skilled and they met often
+            weight = np.where(seen, common * divisor[None, :] ** 2, 0.0)  # precise where b is skilled, often met
             order = np.argsort(ratio, axis=1)  # NaN last
             ratio, weight = np.take_along_axis(ratio, order, axis=1), np.take_along_axis(weight, order, axis=1)
             position = np.arange(ratio.shape[1])[None, :]

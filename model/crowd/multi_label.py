@@ -30,7 +30,9 @@ class SetAnswers:
     chosen: NDArray[np.bool_]  # (V, C)
 
     @classmethod
-    def from_votes(cls, votes: Votes, control: str | None = None, *, classes: Sequence[str] | None = None) -> SetAnswers:
+    def from_votes(
+        cls, votes: Votes, control: str | None = None, *, classes: Sequence[str] | None = None
+    ) -> SetAnswers:
         """The set-valued votes of one control; classes default to those that were ever chosen, sorted."""
         sets = [v.data if v.kind is ValueKind.CLASSES and isinstance(v.data, tuple) else None for v in votes.values]
         rows = votes if control is None else votes.of_control(control)
@@ -59,7 +61,8 @@ class SetAnswers:
         keys = [None if s is None else "\x1f".join(s) for s in known]
         table = sorted({key for key in keys if key is not None})
         members = [set(key.split("\x1f")) if key else set() for key in table]
-        chosen = np.array([[name in m for name in names] for m in members], dtype=np.bool_).reshape(len(table), len(names))
+        chosen = np.array([[name in m for name in names] for m in members], dtype=np.bool_)
+        chosen = chosen.reshape(len(table), len(names))
         answers = AnswerMatrix.from_columns(
             units, annotators, keys, classes=table, weights=weights, times=times, all_units=all_units,
             all_annotators=all_annotators,
@@ -68,7 +71,7 @@ class SetAnswers:
 
     def of_class(self, position: int) -> AnswerMatrix:
         """The same votes as answers to "is this class there?": class 0 absent, 1 present."""
-        label = self.chosen[:, position].astype(np.int32)[self.answers.label] if len(self.answers) else self.answers.label
+        label = self.chosen[:, position].astype(np.int32)[self.answers.label]
         return replace(self.answers, classes=("absent", "present"), label=label)
 
 

@@ -40,12 +40,11 @@ class NumberAnswers:
     def from_votes(cls, votes: Votes, control: str | None = None) -> NumberAnswers:
         """The finite numbers among the votes of one control."""
         chosen = votes if control is None else votes.of_control(control)
-        numbers = np.array(
-            [float(v.data) if v.kind is ValueKind.NUMBER and isinstance(v.data, float) else np.nan for v in votes.values]
-        )
+        numeric = [v.data if v.kind is ValueKind.NUMBER and isinstance(v.data, float) else np.nan for v in votes.values]
+        numbers = np.array(numeric, dtype=np.float64)
         return cls._build(
             votes.units, votes.annotators, chosen.unit, chosen.annotator,
-            numbers[chosen.value] if len(numbers) else np.empty(0), weight=chosen.weight, time=chosen.time,
+            numbers[chosen.value], weight=chosen.weight, time=chosen.time,
         )
 
     @classmethod
@@ -102,8 +101,8 @@ class RobustNumbers:
     freedom: float = 4.0  # nu; large means not robust
     bias_sd: float = 0.5  # in typical residuals
     spread_votes: float = 2.0  # how many votes the typical spread is worth
-    max_iter: int = 200
-    tol: float = 1e-7
+    max_iter: int = 500
+    tol: float = 1e-6
 
     def fit(self, numbers: NumberAnswers) -> NumberAggregate:
         """Aggregate; without any vote all values are NaN."""
@@ -125,7 +124,8 @@ class RobustNumbers:
 
         def precision() -> Floats:
             residual = x - mu[unit] - bias[annotator]
-            return w * (nu + 1.0) / (nu + residual**2 / var[annotator])
+            weight: Floats = w * (nu + 1.0) / (nu + residual**2 / var[annotator])
+            return weight
 
         while True:
             p = precision() / var[annotator]

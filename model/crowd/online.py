@@ -119,9 +119,10 @@ class DawidSkeneStream:
         self._posterior[rows] = votes / votes.sum(axis=1, keepdims=True)
         self._account(rows, 1.0)
         who, place = np.unique(annotator, return_inverse=True)
-        table = log_confusion(self._counts[who].reshape(-1, n_classes), self._base.smoothing, n_classes)
+        table = log_confusion(self._counts[who].reshape(-1, n_classes), self._base.pseudo_votes(n_classes))
         evidence = table.reshape(len(who), n_classes, n_classes)[place, given]  # (n votes, true)
-        scores = np.stack([np.bincount(at, evidence[:, k], minlength=len(rows)) for k in range(n_classes)], axis=1)
+        columns = [np.bincount(at, evidence[:, k], minlength=len(rows)) for k in range(n_classes)]
+        scores: Floats = np.stack(columns, axis=1).astype(np.float64)
         scores += log_shares(self._class_counts, self._base.smoothing_prior)
         softmax_rows(scores)
         self._account(rows, -1.0)

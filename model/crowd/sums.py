@@ -102,19 +102,20 @@ def class_totals(answers: AnswerMatrix, per_vote: Floats | None = None) -> Float
     """(U, C) sum of `per_vote` (N,) (the weights when None) over the votes for each class of each unit."""
     n_units, _, n_classes = answers.shape
     weights = answers.weight if per_vote is None else per_vote
-    return np.bincount(answers.cell, weights, minlength=n_units * n_classes).astype(np.float64).reshape(n_units, n_classes)
+    totals = np.bincount(answers.cell, weights, minlength=n_units * n_classes)
+    return totals.astype(np.float64, copy=False).reshape(n_units, n_classes)
 
 
 def annotator_totals(answers: AnswerMatrix, per_vote: Floats | None = None) -> Floats:
     """(A,) sum of `per_vote` (N,) (the weights when None) over each annotator's votes."""
     weights = answers.weight if per_vote is None else per_vote
-    return np.bincount(answers.annotator, weights, minlength=len(answers.annotators)).astype(np.float64)
+    return np.bincount(answers.annotator, weights, minlength=len(answers.annotators)).astype(np.float64, copy=False)
 
 
 def unit_totals(answers: AnswerMatrix, per_vote: Floats | None = None) -> Floats:
     """(U,) sum of `per_vote` (N,) (the weights when None) over each unit's votes."""
     weights = answers.weight if per_vote is None else per_vote
-    return np.bincount(answers.unit, weights, minlength=len(answers.units)).astype(np.float64)
+    return np.bincount(answers.unit, weights, minlength=len(answers.units)).astype(np.float64, copy=False)
 
 
 def at_label(answers: AnswerMatrix, table: Floats) -> Floats:
