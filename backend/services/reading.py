@@ -98,7 +98,7 @@ class Reader:
                     known_annotators=annotators,
                     whole_task_arm=not settings.middleware,
                 )
-            except (PolyvoxError, ValueError, TypeError, KeyError, AttributeError) as error:
+            except (PolyvoxError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
                 kind = type(error).__name__  # the message might quote the task
                 logger.warning("task %s of project %s cannot be read: %s", task["id"], project.key, kind)
                 continue

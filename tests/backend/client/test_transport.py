@@ -66,13 +66,14 @@ class TokenServer:
 
 def test_a_personal_token_is_exchanged_and_renewed_before_it_ends() -> None:
     clock = FakeClock()
-    with serving(TokenServer(clock)) as server:
+    began, script = clock.now, TokenServer(clock)
+    with serving(script) as server:
         made = transport(server.url, PERSONAL, clock)
         for seconds in (0, 100, 139, 1, 200, 39, 3600):
             clock.now += timedelta(seconds=seconds)
             assert made.json("GET", "/api/x") == {"ok": 1}
-    paths = server.paths()
-    assert paths.count("POST /api/token/refresh/") == 3  # at 0 s, 240 s and 4079 s: never after a refusal
+    assert [(moment - began).total_seconds() for moment in script.made.values()] == [0, 240, 4079]
+    assert server.paths().count("POST /api/token/refresh/") == 3
     assert server.requests[0].authorization == ""
 
 

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -180,6 +181,22 @@ def test_a_mark_set_again_after_clearing_is_another_one(store: SqlStore) -> None
     store.tasks.mark_dirty(KEY, [1])
     store.tasks.clear_dirty(KEY, old)  # a slow process that read the first mark
     assert store.tasks.dirty_count(KEY) == 1
+
+
+def test_writers_take_turns_instead_of_failing(store: SqlStore) -> None:
+    """A transaction that reads before it writes fails on SQLite when another one wrote in between, unless it began
+    with the write lock."""
+
+    def work(first: int) -> None:
+        for task_id in range(first, first + 15):
+            store.tasks.mark_dirty(KEY, [task_id])
+            store.tasks.take_over(KEY, [snapshot(task_id, [vote(task_id, "5", "A")])])
+            store.tasks.clear_dirty(KEY, store.tasks.dirty(KEY, 1))
+
+    with ThreadPoolExecutor(4) as pool:
+        for result in [pool.submit(work, 100 * number) for number in range(1, 5)]:
+            result.result(timeout=60)
+    assert store.tasks.count(KEY) == store.votes.counts(KEY).changes == 60
 
 
 WRITER = """

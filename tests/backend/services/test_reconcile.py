@@ -1,0 +1,256 @@
+"""Walks and sweeps against a small Label Studio."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.errors import JobFailed, LabelStudioError
+from backend.records import OwnPrediction
+from backend.services.reconcile import OVERLAP
+from tests.backend.fakes import CHOICES
+from tests.backend.services.reading_bench import Bench, bench
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[Bench]:
+    with bench(tmp_path) as made:
+        made.store.projects.ensure(made.key)
+        yield made
+
+
+def fill(at: Bench, tasks: int) -> list[int]:
+    ids = [at.studio.add_task(at.project_id) for _ in range(tasks)]
+    for task_id in ids:
+        at.studio.annotate(task_id, 5, "A")
+    return ids
+
+
+def test_the_first_run_reads_everything(at: Bench) -> None:
+    ids = fill(at, 8)
+    at.studio.accounts = {"5": "five@example.com"}
+    figures = at.reconcile()
+    assert figures == {
+        "read": 8, "tasks": 8, "changed_votes": 8, "unreadable": 0, "removed": 0, "missed": 0, "swept": True,
+    }
+    assert at.labels() == {(task_id, "5"): "A" for task_id in ids}
+    project = at.store.projects.get(at.key)
+    assert project is not None and (project.title, project.label_config) == ("A project", CHOICES)
+    assert at.store.votes.activity(at.key)[0].name == "five@example.com"
+    state = at.store.projects.sync_state(at.key)
+    assert state.last_success == state.last_sweep == at.clock() and state.failures == 0
+    assert state.cursor_time is not None and state.cursor_id == ids[-1]
+
+
+def test_a_second_run_reads_the_overlap_and_changes_nothing(at: Bench) -> None:
+    old = fill(at, 5)
+    at.studio.now += OVERLAP + timedelta(seconds=1)
+    new = fill(at, 2)
+    at.reconcile()
+    changes = at.store.votes.counts(at.key).changes
+    figures = at.reconcile()
+    assert (figures["read"], figures["tasks"], figures["changed_votes"], figures["swept"]) == (len(new), 0, 0, False)
+    assert at.store.votes.counts(at.key).changes == changes and len(at.labels()) == len(old) + len(new)
+
+
+def test_what_no_webhook_told_is_found(at: Bench) -> None:
+    ids = fill(at, 4)
+    at.reconcile()
+    at.studio.now += timedelta(hours=1)
+    annotation_id = at.studio.annotate(ids[0], 6, "B")
+    at.studio.change(at.studio.tasks[ids[1]]["annotations"][0]["id"], "C")
+    at.reconcile()
+    assert at.labels()[ids[0], "6"] == "B" and at.labels()[ids[1], "5"] == "C"
+    at.studio.now += timedelta(hours=1)
+    at.studio.delete_annotation(annotation_id)
+    at.reconcile()
+    assert (ids[0], "6") not in at.labels()
+
+
+def test_a_slow_import_that_began_before_the_cursor_is_found(at: Bench) -> None:
+    fill(at, 2)
+    stamped = at.studio.now.isoformat()
+    at.studio.now += timedelta(seconds=60)
+    fill(at, 1)
+    at.reconcile()
+    late = fill(at, 1)[0]
+    at.studio.tasks[late]["updated_at"] = stamped  # written early, visible late
+    at.reconcile()
+    assert (late, "5") in at.labels()
+
+
+def test_our_own_predictions_cost_a_read_but_no_change(at: Bench) -> None:
+    ids = fill(at, 3)
+    at.reconcile()
+    changes = at.store.votes.counts(at.key).changes
+    at.studio.now += timedelta(hours=1)
+    for task_id in ids:  # Label Studio bumps tasks when it stores the answers of /predict
+        at.studio.tasks[task_id]["updated_at"] = at.studio.now.isoformat()
+    figures = at.reconcile()
+    assert figures["changed_votes"] == 0 and at.store.votes.counts(at.key).changes == changes
+
+
+def test_a_walk_that_was_stopped_goes_on_where_it_was(at: Bench) -> None:
+    for _ in range(4):
+        fill(at, 3)
+        at.studio.now += OVERLAP + timedelta(seconds=1)
+
+    class Stopped(Exception):
+        pass
+
+    def stop(fraction: float, note: str) -> None:
+        if note == "read 6 tasks":
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        at.reconciler.run(at.key, stop)
+    assert len(at.labels()) == 6
+    state = at.store.projects.sync_state(at.key)
+    assert state.cursor_id == 6 and state.last_success is None
+    figures = at.reconcile()
+    assert figures["read"] == 3 + 6  # the page at the cursor again, and the rest
+    assert len(at.labels()) == 12
+
+
+def test_memory_is_bounded_by_the_page(at: Bench) -> None:
+    fill(at, 10)
+    sizes: list[int] = []
+    original = at.store.tasks.take_over
+
+    def watched(project: str, snapshots: Any) -> int:
+        rows = list(snapshots)
+        sizes.append(len(rows))
+        return original(project, rows)
+
+    at.store.tasks.take_over = watched  # type: ignore[method-assign]
+    at.reconcile()
+    assert sizes == [3, 3, 3, 1]
+
+
+def test_deletions_are_seen_by_the_sweep_when_it_is_due(at: Bench) -> None:
+    ids = fill(at, 4)
+    at.reconcile()
+    at.store.deliveries.set_own(
+        at.key, [OwnPrediction(task_id=ids[1], annotator="5", version="annotator:5@r1", digest="x")]
+    )
+    at.studio.delete_task(ids[1])
+    assert at.reconcile()["removed"] == 0
+    at.later += timedelta(seconds=at.settings.sweep_every_s)
+    figures = at.reconcile()
+    assert (figures["removed"], figures["swept"]) == (1, True)
+    assert at.store.tasks.ids(at.key).tolist() == [ids[0], *ids[2:]] and at.store.deliveries.own(at.key) == {}
+
+
+def test_the_sweep_marks_what_the_walk_could_not_see(at: Bench) -> None:
+    fill(at, 2)
+    at.reconcile()
+    hidden = fill(at, 1)[0]
+    at.studio.tasks[hidden]["updated_at"] = "2020-01-01T00:00:00+00:00"
+    at.later += timedelta(seconds=at.settings.sweep_every_s)
+    assert at.reconcile()["missed"] == 1
+    assert at.dirty() == [hidden]
+    at.sync()
+    assert (hidden, "5") in at.labels()
+
+
+def test_an_empty_list_of_ids_is_not_believed(at: Bench) -> None:
+    fill(at, 3)
+    at.reconcile()
+    at.later += timedelta(seconds=at.settings.sweep_every_s)
+    at.studio.task_ids = lambda project_id: iter([])  # type: ignore[method-assign]
+    with pytest.raises(JobFailed):
+        at.reconcile()
+    assert at.store.tasks.count(at.key) == 3
+
+
+def test_the_last_task_may_be_deleted(at: Bench) -> None:
+    task_id = fill(at, 1)[0]
+    at.reconcile()
+    at.studio.delete_task(task_id)
+    at.later += timedelta(seconds=at.settings.sweep_every_s)
+    assert at.reconcile()["removed"] == 1 and at.store.tasks.count(at.key) == 0
+
+
+def test_a_page_older_than_the_store_is_read_again_instead_of_taken_over(at: Bench) -> None:
+    task_id = fill(at, 1)[0]
+    original = at.studio.changed_tasks
+
+    def overtaken(*arguments: Any, **more: Any) -> Iterator[list[dict[str, Any]]]:
+        for page in original(*arguments, **more):
+            at.studio.annotate(task_id, 6, "B")
+            at.store.tasks.mark_dirty(at.key, [task_id])
+            at.sync()  # faster than this page
+            yield page
+
+    at.reconciler._label_studio.changed_tasks = overtaken  # type: ignore[method-assign]
+    figures = at.reconcile()
+    assert figures["tasks"] == 0 and at.labels()[task_id, "6"] == "B"
+    assert at.dirty() == [task_id]
+
+
+def test_label_studio_down_is_seen_and_caught_up(at: Bench) -> None:
+    fill(at, 2)
+    at.studio.fail_with = LabelStudioError("Label Studio cannot be reached.", retry=True)
+    with pytest.raises(JobFailed) as caught:
+        at.reconcile()
+    assert caught.value.retry_in_s == 5.0
+    state = at.store.projects.sync_state(at.key)
+    assert state.failures == 1 and "reached" in state.last_error and state.last_success is None
+    at.studio.fail_with = None
+    at.reconcile()
+    state = at.store.projects.sync_state(at.key)
+    assert (state.failures, state.last_error) == (0, "") and len(at.labels()) == 2
+
+
+def test_a_reset_label_studio_is_noticed(at: Bench) -> None:
+    ids = fill(at, 2)
+    at.reconcile()
+    at.studio.projects[at.project_id]["created_at"] = "2031-01-01T00:00:00+00:00"
+    with pytest.raises(JobFailed, match="set up anew"):
+        at.reconcile()
+    assert len(at.labels()) == len(ids)
+
+
+def test_names_that_may_not_be_listed_do_not_stop_the_walk(at: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(at, 1)
+
+    def forbidden() -> dict[str, str]:
+        raise LabelStudioError("Label Studio answered 403.", retry=False, http_status=403)
+
+    monkeypatch.setattr(at.studio, "users", forbidden)
+    assert at.reconcile()["tasks"] == 1
+
+
+def test_a_config_changed_behind_our_back_has_all_tasks_read_again(at: Bench) -> None:
+    ids = fill(at, 3)
+    at.reconcile()
+    at.studio.now += timedelta(hours=1)
+    at.studio.projects[at.project_id]["label_config"] = CHOICES.replace('"C"', '"D"')
+    at.reconcile()
+    assert at.dirty() == ids
+
+
+def test_the_webhook_is_made_where_our_address_is_known(tmp_path: Path) -> None:
+    with bench(tmp_path, url="http://polyvox:9090/", webhook_secret="s3cret") as at:
+        at.store.projects.ensure(at.key)
+        at.reconcile()
+        at.reconcile()
+        assert [(hook["url"], hook["headers"]) for hook in at.studio.hooks] == [
+            ("http://polyvox:9090/webhook", {"X-Polyvox-Secret": "s3cret"})
+        ]
+
+
+def test_a_webhook_that_label_studio_refuses_does_not_stop_the_walk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bench(tmp_path, url="http://10.0.0.1:9090") as at:
+        at.store.projects.ensure(at.key)
+        fill(at, 1)
+
+        def refuse(*_: object) -> None:
+            raise LabelStudioError("Label Studio answered 403.", retry=False, http_status=403)
+
+        monkeypatch.setattr(at.studio, "register_webhook", refuse)
+        assert at.reconcile()["tasks"] == 1
