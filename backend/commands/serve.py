@@ -13,11 +13,11 @@ from typing import Any
 
 from rich.console import Console
 
+from backend.bootstrap import open_store
 from backend.commands.base import Arguments, Command
 from backend.errors import ClientError
 from backend.queues import Supervisor
 from backend.settings import Settings
-from backend.telemetry import configure_logging
 
 TIMEOUT_S = 120
 GRACE_S = 20
@@ -47,6 +47,7 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     from gunicorn.app.base import BaseApplication
 
     require_free(arguments.host, arguments.port)
+    open_store(settings).close()  # migrates, and what is wrong with the database is said here, once, as a sentence
 
     class Application(BaseApplication):  # type: ignore[misc]
         """gunicorn, configured here and not from its command line or environment."""
@@ -79,14 +80,11 @@ def gunicorn_options(arguments: Arguments, settings: Settings, console: Console)
     """One process, threads, quiet logs, and the embedded job process tied to the life of the web process."""
     supervisors: list[Supervisor] = []
 
-    def ready(_: object) -> None:
+    def begin(_: object) -> None:
         host = "127.0.0.1" if arguments.host in ("0.0.0.0", "::") else arguments.host
         console.print(f"Polyvox answers on http://{host}:{arguments.port}  (data: {settings.data_dir})", soft_wrap=True)
         if not (settings.label_studio_url and settings.label_studio_api_key):
             console.print("Label Studio is not connected: set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY.")
-
-    def begin(_: object) -> None:
-        configure_logging(settings)
         if settings.embedded_jobs:
             supervisors.append(Supervisor(settings))
             supervisors[0].start()
@@ -99,7 +97,7 @@ def gunicorn_options(arguments: Arguments, settings: Settings, console: Console)
         "bind": f"{arguments.host}:{arguments.port}", "worker_class": "gthread", "workers": 1,
         "threads": arguments.threads, "timeout": TIMEOUT_S, "graceful_timeout": GRACE_S, "loglevel": "warning",
         "control_socket_disable": True, "proc_name": "polyvox",
-        "when_ready": ready, "post_worker_init": begin, "worker_exit": end,
+        "post_worker_init": begin, "worker_exit": end,
     }
 
 

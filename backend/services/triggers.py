@@ -217,7 +217,10 @@ class Triggers:
 
     def tick_project(self, project: Project) -> list[Job]:
         """Queue what is due in one project; returns the jobs queued."""
-        return [self._enqueue(project.key, wish) for wish in decide(self.situation(project))]
+        wishes = decide(self.situation(project))
+        # Of the jobs only the latest were looked at; a long training may have begun before all of them.
+        missing = [wish for wish in wishes if self._store.jobs.pending(project.key, wish.kind) is None]
+        return [self._enqueue(project.key, wish) for wish in missing]
 
     def situation(self, project: Project) -> Situation:
         """Read the counts of one project."""

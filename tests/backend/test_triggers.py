@@ -202,6 +202,17 @@ def test_ticks_queue_each_job_once(tmp_path: Any) -> None:
     store.close()
 
 
+def test_a_job_that_is_pending_for_long_is_not_queued_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that runs through more syncs than are looked at."""
+    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: NOW)
+    project = store.projects.ensure("1.1")
+    store.jobs.enqueue(JobKind.RECONCILE, "1.1")
+    store.jobs.claim("me", lease_s=60)
+    monkeypatch.setattr("backend.services.triggers.JOBS_LOOKED_AT", 0)
+    assert Triggers(store=store, settings=SETTINGS, clock=lambda: NOW).tick_project(project) == []
+    store.close()
+
+
 def test_situation_counts(tmp_path: Any) -> None:
     store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: NOW)
     project = store.projects.ensure("1.1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -165,3 +166,11 @@ def test_a_stopped_process_ends_soon_and_gives_its_job_back(tmp_path: Path, way:
     found = store.jobs.get(job.id)
     assert found is not None and found.state is JobState.QUEUED
     store.close()
+
+
+def test_the_process_is_nice_and_torch_gets_its_threads() -> None:
+    code = ("import backend.cli, os; from backend.worker import be_nice; be_nice(1); import torch; "
+            "print(torch.get_num_threads(), os.nice(0))")
+    env = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", str(min(os.nice(0) + 10, 19))]

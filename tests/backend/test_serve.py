@@ -1,0 +1,106 @@
+"""`python -m backend serve` as it is started by people: a real process, without Label Studio."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.queues.supervisor import ROOT
+from backend.records import JobKind, JobState
+from backend.store import open_store
+from tests.backend.small_services import CONFIG
+
+KEY = "12.1764288000"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def serving(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    env = {**os.environ, "POLYVOX_DATA_DIR": str(folder), "OMP_NUM_THREADS": "1", "LABEL_STUDIO_URL": ""}
+    with subprocess.Popen(
+        [sys.executable, "-m", "backend", "serve", "--port", str(port)], cwd=ROOT, env=env, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ask(port: int, path: str, body: dict[str, Any] | None = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        return json.load(answer)
+
+
+def healthy(port: int) -> bool:
+    try:
+        return bool(ask(port, "/health")["status"] == "UP")
+    except OSError:
+        return False
+
+
+def processes_of(folder: Path) -> list[int]:
+    """Processes that have the data folder in their environment."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if f"POLYVOX_DATA_DIR={folder}\0".encode() in entry.read_bytes():
+                found.append(int(entry.parent.name))
+    return found
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
+def test_serves_works_and_leaves_nothing_behind(tmp_path: Path, how: signal.Signals) -> None:
+    port = free_port()
+    with serving(tmp_path, port) as process:
+        until(lambda: healthy(port) or process.poll() is not None)
+        assert ask(port, "/setup", {"project": KEY, "schema": CONFIG})["model_version"] == "consensus@r0"
+        assert any("LABEL_STUDIO_URL" in problem for problem in ask(port, "/")["problems"])
+        # The embedded job process works; without votes the sentence says so.
+        store = open_store(f"sqlite:///{tmp_path}/polyvox.sqlite3")
+        job = store.jobs.enqueue(JobKind.TRAIN, KEY)
+        until(lambda: (found := store.jobs.get(job.id)) is not None and found.state is JobState.FAILED)
+        ended = store.jobs.get(job.id)
+        assert ended is not None and "Training needs at least 20 votes" in ended.error
+        store.close()
+        assert len(processes_of(tmp_path)) == 3  # gunicorn's arbiter, the web process, the job process
+        process.send_signal(how)
+        said, _ = process.communicate(timeout=60)  # the pipe closes with the last process that holds it
+        until(lambda: processes_of(tmp_path) == [])
+    assert f"http://127.0.0.1:{port}" in said and "Traceback" not in said
+
+
+def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with serving(tmp_path, taken.getsockname()[1]) as process:
+            said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said.startswith("polyvox: Polyvox cannot listen on 127.0.0.1:") and "Traceback" not in said
