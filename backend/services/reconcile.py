@@ -4,7 +4,8 @@ A walk reads the tasks whose `updated_at` is not older than the cursor, in the o
 the cursor is stored after each page, so a walk that was stopped goes on where it was. It begins `OVERLAP` before the
 cursor: Label Studio stamps a task when a transaction begins to write it and shows it when the transaction ends, and an
 import of thousands of annotated tasks takes a minute. Tasks read twice are equal to what is stored and change nothing;
-so are those whose `updated_at` only our own predictions moved.
+so are those whose `updated_at` only our own predictions moved. Once a run began `SETTLED` after the cursor, nothing
+stamped before it can still turn up, and the overlap is left out: a big import is not read again and again.
 
 A sweep, now and then, compares all ids: what is gone is removed, what was missed is marked to be read.
 """
@@ -29,6 +30,7 @@ from backend.settings import Settings
 logger = logging.getLogger(__name__)
 
 OVERLAP = timedelta(seconds=120)
+SETTLED = OVERLAP + timedelta(minutes=8)  # by as much may our clock differ from Label Studio's
 PAGE = 200  # tasks with all their annotations in memory at a time
 SECRET_HEADER = "X-Polyvox-Secret"
 
@@ -62,7 +64,7 @@ class Reconciler:
     def run(self, key: str, progress: Progress) -> dict[str, Any]:
         """Walk, and sweep when it is time. Raises JobFailed; what was read until then is kept."""
         project = self._reader.known(key)
-        figures = Figures()
+        figures, began = Figures(), self._clock()
         try:
             project, raw = self._reader.refresh(project)
             self._learn_names(key)
@@ -74,10 +76,10 @@ class Reconciler:
                 self._sweep(project, _count(raw), figures)
         except (LabelStudioError, JobFailed) as error:
             raise failed(self._store, key, error) from error
-        now = self._clock()
-        swept = now if figures.swept else state.last_sweep
+        # The state is as of the beginning: what changed since then may have been passed already.
+        swept = began if figures.swept else state.last_sweep
         self._store.projects.set_sync_state(
-            key, replace(state, last_sweep=swept, last_success=now, last_error="", failures=0)
+            key, replace(state, last_sweep=swept, last_success=began, last_error="", failures=0)
         )
         return vars(figures)
 
@@ -85,8 +87,7 @@ class Reconciler:
         self, project: Project, config: LabelConfig, expected: int, figures: Figures, progress: Progress
     ) -> None:
         state = self._store.projects.sync_state(project.key)
-        since = None if state.cursor_time is None else state.cursor_time - OVERLAP
-        pages = self._label_studio.changed_tasks(project.label_studio_id, since, page_size=self._page_size)
+        pages = self._label_studio.changed_tasks(project.label_studio_id, _since(state), page_size=self._page_size)
         for page in pages:
             self._take_page(project, config, page, figures)
             position = _position(page[-1])
@@ -157,6 +158,14 @@ class Reconciler:
                 raise
             # Label Studio refuses private addresses unless it is told otherwise; without events, walks still work.
             logger.warning("Label Studio did not take the webhook of project %s: %s", project.key, error)
+
+
+def _since(state: SyncState) -> datetime | None:
+    """Where a walk begins; None for the very first."""
+    if state.cursor_time is None:
+        return None
+    settled = state.last_success is not None and state.last_success - state.cursor_time >= SETTLED
+    return state.cursor_time if settled else state.cursor_time - OVERLAP
 
 
 def _position(task: Mapping[str, Any]) -> tuple[datetime, int]:

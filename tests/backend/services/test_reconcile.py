@@ -9,7 +9,7 @@ import pytest
 
 from backend.errors import JobFailed, LabelStudioError
 from backend.records import OwnPrediction
-from backend.services.reconcile import OVERLAP
+from backend.services.reconcile import OVERLAP, SETTLED
 from tests.backend.fakes import CHOICES
 from tests.backend.services.reading_bench import Bench, bench
 
@@ -53,6 +53,18 @@ def test_a_second_run_reads_the_overlap_and_changes_nothing(at: Bench) -> None:
     figures = at.reconcile()
     assert (figures["read"], figures["tasks"], figures["changed_votes"], figures["swept"]) == (len(new), 0, 0, False)
     assert at.store.votes.counts(at.key).changes == changes and len(at.labels()) == len(old) + len(new)
+
+
+def test_a_big_import_is_not_read_again_for_ever(at: Bench) -> None:
+    fill(at, 7)
+    at.reconcile()
+    at.later += SETTLED
+    assert at.reconcile()["read"] == 7  # what was under way at the first run would be seen now
+    assert at.reconcile()["read"] == 1  # the task at the cursor
+    at.later = timedelta(0)
+    at.studio.now += SETTLED
+    fill(at, 1)
+    assert at.reconcile()["read"] == 2
 
 
 def test_what_no_webhook_told_is_found(at: Bench) -> None:
