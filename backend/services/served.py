@@ -5,7 +5,8 @@ product over classes of max(p, 1 - p), of several controls the least of theirs (
 answer, which is what uncertainty sampling should see).
 
 Invariants: only values that the label config of the moment and the task offer are predicted; other classes are taken
-out and the rest is scaled up; a task of which nothing is left gets no prediction.
+out and the rest is scaled up (unless there are new classes, of which nothing is known yet); a task of which nothing is
+left gets no prediction.
 Shape legend: B tasks, A annotators, C classes.
 """
 
@@ -123,7 +124,7 @@ class Offers:
         for name, (space, control) in self._controls.items():
             mask = self._mask(name, space, control, data)
             if mask.any():
-                values[name] = _choose(space, rows[name], mask)
+                values[name] = _choose(space, rows[name], mask, known=not self._news(space, control))
         if not values:
             return None
         score = min(confidence for _, confidence in values.values())
@@ -139,11 +140,19 @@ class Offers:
             self._masks[key] = np.array(offered, dtype=np.bool_)
         return self._masks[key]
 
+    def _news(self, space: Space, control: Control) -> bool:
+        """Whether the config has classes that were not there when this space was trained."""
+        now = control.space()
+        return now is not None and not set(now.classes) <= set(space.classes)
 
-def _choose(space: Space, p: Floats, offered: NDArray[np.bool_]) -> tuple[Value, float]:
-    """The most probable value made of offered classes, and its probability among those; p and offered are (C,)."""
+
+def _choose(space: Space, p: Floats, offered: NDArray[np.bool_], *, known: bool) -> tuple[Value, float]:
+    """The most probable value made of offered classes and its confidence; p and offered are (C,).
+
+    `known`: the offered classes are all there are, so that the probability of the others is theirs.
+    """
     kept = np.where(offered, p, 0.0)
     if isinstance(space, SingleChoice):
-        kept = kept / kept.sum() if kept.sum() > 0 else offered / offered.sum()
-        return space.decode(kept), float(kept.max())
+        share = float(kept.sum()) if known else 1.0
+        return space.decode(np.where(offered, p, -1.0)), float(kept.max()) / max(share, 1e-12)
     return space.decode(kept), float(np.prod(np.maximum(p, 1.0 - p)[offered]))

@@ -170,20 +170,22 @@ def test_predictions_that_were_deleted_by_hand_come_back(shop: Workshop, shelf: 
     assert (figures["consensus"], figures["own"]) == (20, 60)
 
 
-@pytest.mark.parametrize("where", [
+STEPS = [
     "prediction_versions", "import_predictions", "import_predictions:after", "select_version", "select_version:after",
     "delete_version", "delete_version:after", "selected_version",
-])
+]
+
+
+@pytest.mark.parametrize("where", STEPS)
 @pytest.mark.parametrize("how", [Crash(), LabelStudioError("Label Studio is down.", retry=True)], ids=["crash", "down"])
 def test_a_delivery_that_broke_off_is_resumed_without_doubles(
     shop: Workshop, shelf: PredictionShelf, where: str, how: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_module, "CALL_SIZE", 30)
     monkeypatch.setattr(delivery_module, "CHUNK", 7)
-    deliver(shop, shelf)
-    fill(shop.store, labelled=42)
+    shelf.predictions.append({"task": 1, "result": [], "score": 1.0, "model_version": "consensus@r1"})
     shop.publish()
-    shop.clock.forward(1000)
+    began = shop.clock.now
     shelf.breaks[where] = how
     with pytest.raises((Crash, JobFailed)) as failure:
         deliver(shop, shelf)
@@ -191,15 +193,35 @@ def test_a_delivery_that_broke_off_is_resumed_without_doubles(
         assert failure.value.retry_in_s is not None and "down" in str(failure.value)
     shop.clock.forward(5)  # well below the rate limit: a resumed one need not wait
     deliver(shop, shelf)
+    assert set(shelf.of("consensus@r2")) == OPEN
+    assert shelf.selected == "consensus@r2"
+    assert shelf.of("consensus@r1") == {}
+    assert all(set(shelf.of(f"annotator:{who}@r2")) == OPEN for who in "123")
+    recorded = shop.store.deliveries.latest(KEY)
+    assert recorded is not None and recorded.step is DeliveryStep.DONE
+    assert where == "prediction_versions" or recorded.started_at == began
+    shop.clock.forward(1000)
+    assert deliver(shop, shelf)["own_unchanged"] == 60
+
+
+@pytest.mark.parametrize("where", STEPS)
+def test_a_later_delivery_that_broke_off_leaves_what_did_not_change(
+    shop: Workshop, shelf: PredictionShelf, where: str
+) -> None:
+    deliver(shop, shelf)
+    fill(shop.store, labelled=42)
+    shop.publish()
+    shop.clock.forward(1000)
+    shelf.breaks[where] = Crash()
+    with pytest.raises(Crash):
+        deliver(shop, shelf)
+    deliver(shop, shelf)
     assert set(shelf.of("consensus@r2")) == set(range(43, 61))
     assert shelf.selected == "consensus@r2"
     assert shelf.of("consensus@r1") == {}
     for who in "123":
-        for version in ("r1", "r2"):
-            shelf.of(f"annotator:{who}@{version}")  # no doubles
-        assert set(shelf.newest_own(who)) >= set(range(43, 61))
-    recorded = shop.store.deliveries.latest(KEY)
-    assert recorded is not None and recorded.step is DeliveryStep.DONE
+        assert set(shelf.newest_own(who)) == OPEN  # relied on, so not deleted
+        assert shelf.of(f"annotator:{who}@r2") == {}
 
 
 def test_an_interrupted_delivery_gives_way_to_a_newer_version(shop: Workshop, shelf: PredictionShelf) -> None:

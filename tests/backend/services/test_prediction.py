@@ -137,6 +137,7 @@ def test_a_label_that_was_removed_is_not_offered(shop: Workshop) -> None:
     config = CONFIG.replace('<Choice value="rude"/>', '<Choice value="blunt"/>')
     answers = ask(shop, *(task(number) for number in OPEN), config=config)
     assert {label(prediction) for one in answers for prediction in one} == {"polite"}
+    assert min(one[0]["score"] for one in answers) < 0.5  # nothing is known about "blunt"
     assert ask(shop, task(41), config=CONFIG.replace('"polite"', '"a"').replace('"rude"', '"b"')) == [[]]
     assert ask(shop, task(41), config=CONFIG.replace("politeness", "tone")) == [[]]
     assert ask(shop, task(41), config=CONFIG.replace("toName", 'choice="multiple" toName')) == [[]]
@@ -156,6 +157,7 @@ def test_a_task_that_brings_its_own_options_is_answered_with_one_of_them(shop: W
     assert [len(one) for one in answers] == [4, 4, 4, 0, 4]
     for one, names in zip(answers, offered, strict=True):
         assert {label(prediction) for prediction in one} <= set(names)
+    assert {one["score"] for one in answers[0]} == {1.0}  # there is no other answer
     plain = ask(shop, task(41))[0]
     assert [label(one) for one in answers[2]] == [label(one) for one in plain]
 
