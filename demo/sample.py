@@ -1,0 +1,35 @@
+"""The sample project: 320 short messages and the question that is asked about them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+TITLE = "How polite is this message?"
+CONTROL = "politeness"
+OBJECT = "message"
+LABELS = ("Polite", "Neutral", "Impolite")
+LABEL_CONFIG = f"""<View>
+  <Header value="{TITLE}"/>
+  <Text name="{OBJECT}" value="$text"/>
+  <Choices name="{CONTROL}" toName="{OBJECT}" choice="single" showInline="true">
+    <Choice value="Polite"/>
+    <Choice value="Neutral"/>
+    <Choice value="Impolite"/>
+  </Choices>
+</View>"""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One text of the sample."""
+
+    id: str
+    text: str
+
+
+def load() -> list[Message]:
+    """All messages, in the order of the file."""
+    lines = Path(__file__).with_name("sample.jsonl").read_text(encoding="utf-8").splitlines()
+    return [Message(**json.loads(line)) for line in lines]

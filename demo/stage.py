@@ -1,0 +1,89 @@
+"""Sets the stage: accounts, the project with its messages, and the simulated annotations, in Label Studio.
+
+The first messages stay unlabelled, so that every annotator's label stream begins with the same ones; of the others each
+simulated annotator has labelled a random part. The annotations come in with the tasks, in one call: Label Studio takes
+a third of a second to store one that is submitted singly. It notes who made each, and Polyvox notes them as imported.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from demo.client import Account, Client, choice
+from demo.personas import PERSONAS
+from demo.sample import CONTROL, LABEL_CONFIG, OBJECT, TITLE, Message, load
+from demo.state import State
+
+SEED = 20
+OPEN_MESSAGES = 40
+LABELLED_EACH = 130
+BACKEND_TITLE = "Polyvox"
+
+
+def accounts(client: Client, state: State) -> None:
+    """Sign up the simulated annotators that have no account yet."""
+    known = {account.email for account in state.annotators}
+    for persona in PERSONAS:
+        if persona.email not in known:
+            state.annotators = (*state.annotators, client.sign_up(persona.email, state.password))
+            state.save()
+
+
+def project(client: Client, state: State) -> int:
+    """Make the project and fill it; returns the number of annotations. Does nothing when it is there.
+
+    A run that was stopped half-way leaves a project that nobody needs; it is not touched.
+    """
+    if state.project:
+        return 0
+    description = (
+        f"{len(PERSONAS)} simulated annotators (not people) have labelled a part of these messages. "
+        "Polyvox learns each of them and suggests to each their own label."
+    )
+    number = client.create_project(
+        TITLE, LABEL_CONFIG, description=description, show_collab_predictions=True,
+        maximum_annotations=len(PERSONAS) + 1,  # one more, for the person who looks at the demo
+    )
+    tasks = tasks_with_annotations(load(), state.annotators)
+    client.import_tasks(number, tasks)
+    state.project = number
+    state.save()
+    return sum(len(task["annotations"]) for task in tasks)
+
+
+def tasks_with_annotations(messages: Sequence[Message], annotators: Sequence[Account]) -> list[dict[str, Any]]:
+    """Tasks as Label Studio imports them."""
+    id_of = {account.email: account.id for account in annotators}
+    given: dict[str, list[dict[str, Any]]] = {message.id: [] for message in messages}
+    for persona in PERSONAS:
+        chosen = random.Random(f"{SEED}|{persona.email}").sample(list(messages[OPEN_MESSAGES:]), LABELLED_EACH)
+        for message in chosen:
+            given[message.id].append({
+                "result": [choice(CONTROL, OBJECT, persona.label(message, SEED))],
+                "completed_by": id_of[persona.email],
+                "ground_truth": False,  # Label Studio's default for imported annotations is true
+                "lead_time": 4.0,
+            })
+    return [
+        {"data": {"text": message.text}, "meta": {"message": message.id}, "annotations": given[message.id]}
+        for message in messages
+    ]
+
+
+def connect(client: Client, state: State, polyvox_url: str) -> None:
+    """Make Polyvox the project's machine-learning backend, or tell Label Studio its present address."""
+    backends = client.call("GET", "/api/ml", params={"project": state.project})
+    mine = [backend for backend in backends if backend["title"] == BACKEND_TITLE]
+    if not mine:
+        client.add_ml_backend(state.project, polyvox_url, BACKEND_TITLE)
+        return
+    old = mine[0]["url"].rstrip("/")
+    if old == polyvox_url:
+        return
+    client.call("PATCH", f"/api/ml/{mine[0]['id']}", json={"url": polyvox_url, "project": state.project})
+    for hook in client.call("GET", "/api/webhooks/", params={"project": state.project}):
+        if hook["url"].startswith(f"{old}/"):  # Label Studio moves the backend, but not the webhook that it made for it
+            moved = polyvox_url + hook["url"].removeprefix(old)
+            client.call("PATCH", f"/api/webhooks/{hook['id']}/", json={"url": moved})
