@@ -17,7 +17,8 @@ from flask.testing import FlaskClient
 
 from backend.app import create_app
 from backend.bootstrap import Services, build_services
-from backend.errors import LabelStudioError
+from backend.commands.predict import predictions as say
+from backend.errors import LabelStudioError, NotFound
 from backend.jobs import run_job
 from backend.records import DeliveryStep, Job, JobKind, JobState, Verdict
 from backend.settings import Settings
@@ -158,6 +159,18 @@ def test_from_webhook_to_two_different_pre_annotations_and_on(loop: Loop) -> Non
     shown = predictions if isinstance(predictions, list) else [predictions]
     assert [each["model_version"] for each in shown][-1] == "consensus@r1"
     assert {each["model_version"] for each in shown[:-1]} == {f"annotator:{KIND}@r1", f"annotator:{RUDE}@r1"}
+
+    # `python -m backend predict` says it to people, with the vote of whoever gave one.
+    project = store.projects.get(loop.key)
+    assert project is not None
+    rows = {(row["task"], row["annotator"]): row for row in say(loop.services, project, [unseen[0], ids[0]])}
+    assert rows[unseen[0], str(KIND)]["predicted"] == kind[unseen[0]]
+    assert rows[unseen[0], str(RUDE)]["predicted"] == rude[unseen[0]]
+    assert rows[unseen[0], str(RUDE)]["vote"] is None
+    assert rows[ids[0], str(RUDE)]["vote"] == loop.opinion(ids[0], RUDE)
+    assert sum(rows[unseen[0], "consensus"]["probabilities"].values()) == pytest.approx(1.0, abs=0.01)
+    with pytest.raises(NotFound, match="no task 999"):
+        say(loop.services, project, [999])
 
     # More votes: the next version.
     loop.label(ids[40:50])

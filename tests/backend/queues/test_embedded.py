@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,21 @@ def test_a_job_queued_meanwhile_is_taken_at_a_ring_or_the_next_look(store: SqlSt
         queue.ring()
     taker.join(5)
     assert taken and taken[0] is not None
+
+
+def test_a_ring_between_looking_and_waiting_is_heard(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue, claim = EmbeddedQueue(store.jobs, lease_s=60, poll_s=60), store.jobs.claim
+
+    def claim_then_enqueue(*arguments: Any, **options: Any) -> Job | None:
+        job = claim(*arguments, **options)
+        store.jobs.enqueue(JobKind.SYNC, "1.1")
+        queue.ring()
+        return job
+
+    monkeypatch.setattr(store.jobs, "claim", claim_then_enqueue)
+    begun = time.monotonic()
+    assert queue.take("me", ALL, wait_s=20) is not None
+    assert time.monotonic() - begun < 10
 
 
 def test_of_many_takers_each_job_has_one(store: SqlStore) -> None:

@@ -87,7 +87,9 @@ def test_a_child_that_will_not_end_is_killed(tmp_path: Path) -> None:
         "sys.stdin.read()", "time.sleep(60)")
     with supervisor(tmp_path, [sys.executable, "-c", stubborn, str(log)], grace_s=0.3):
         until(lambda: len(pids(log)) == 1)
+        begun = time.monotonic()
     assert not alive(pids(log)[0])
+    assert time.monotonic() - begun < 20  # it would have lived for a minute
 
 
 def test_one_child_for_a_data_folder_and_the_next_takes_over(tmp_path: Path) -> None:
