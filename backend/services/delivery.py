@@ -28,7 +28,7 @@ from backend.registry import Loaded, Registry
 from backend.services import delivery_plan as plan
 from backend.services.features import Features
 from backend.services.overrides import settings_of
-from backend.services.prediction import Prediction
+from backend.services.prediction import Prediction, trained_on
 from backend.services.served import ReadyTask, consensus_version, own_version
 from backend.settings import Settings
 
@@ -107,6 +107,8 @@ class Delivery:
         loaded = self._registry.published(project)
         if loaded is None or not record.label_config:
             return {"reason": "There is no published version yet."}
+        if trained_on(loaded) != self._features.encoder_id:
+            return {"reason": "The encoder was changed; the next training makes a version for it."}
         try:
             return self._deliver(record, loaded, progress, force=force)
         except LabelStudioError as error:

@@ -1,8 +1,8 @@
 """Features: text in, tokens out, each text encoded once while it is cached.
 
 Invariants: `texts(ts)[i]` belongs to `ts[i]`; equal texts are encoded once; the cache never decides what is answered,
-only how fast. The encoder is made on first need, once a process, by a factory; a process that finds everything in the
-cache loads it as well, because its id is part of the key.
+only how fast. The encoder is made on first need, once a process, by a factory; a process that asks for what is cached
+under an id it knows never loads it.
 
 Shape legend: T_i tokens of text i, D dimension of the encoder.
 """
@@ -45,7 +45,7 @@ class Features:
 
     def texts(self, texts: Sequence[str], *, progress: Progress | None = None) -> list[Tokens]:
         """Tokens (T_i, D) of each text, in order; what is not cached is encoded in batches and then cached."""
-        known = self._lookup(texts, self._start().result())
+        known = self._lookup(texts, self.encoder_id)
         missing = _shortest_first(text for text in texts if text not in known)
         for begin in range(0, len(missing), self._batch_size):
             if progress is not None:
@@ -55,31 +55,26 @@ class Features:
             progress(1.0, f"encoded {len(missing)} of {len(missing)} texts")
         return [known[text] for text in texts]
 
-    def texts_within(self, texts: Sequence[str], *, seconds: float) -> list[Tokens | None]:
-        """Like `texts`, but gives up after `seconds`: None for each text that could not be encoded in time.
+    def texts_within(self, texts: Sequence[str], *, encoder_id: str, seconds: float) -> list[Tokens | None]:
+        """Tokens made by the encoder `encoder_id`, as far as they can be had within `seconds`; None for the others.
 
-        Cached tokens are always returned. A batch that has begun is finished, so batches are small here. The encoder
-        goes on loading in the background when the time is over; the next call finds it.
+        Cached tokens are always returned, without loading the encoder. The others are encoded while time remains and
+        only where `encoder_id` is the encoder of this process. A batch that has begun is finished, so batches are small
+        here; an encoder that is still loading when time is over goes on, and the next call finds it.
         """
         until = self._seconds() + seconds
-        starting = self._start()
-        try:
-            encoder = starting.result(timeout=max(until - self._seconds(), 0.0))
-        except TimeoutError:
-            if starting.done():  # the factory itself failed with a time-out: not ours to hide
-                raise
-            return [None] * len(texts)
-        known = self._lookup(texts, encoder)
+        known = self._lookup(texts, encoder_id)
         missing = _shortest_first(text for text in texts if text not in known)
-        for begin in range(0, len(missing), 8):
-            if self._seconds() >= until:
-                break
-            known.update(self._encode(missing[begin : begin + 8], until=until))
+        if missing and self._loaded_until(until) == encoder_id:
+            for begin in range(0, len(missing), 8):
+                if self._seconds() >= until:
+                    break
+                known.update(self._encode(missing[begin : begin + 8], until=until))
         return [known.get(text) for text in texts]
 
     def cached(self, texts: Sequence[str]) -> list[bool]:
         """Whether each text has tokens in the cache."""
-        known = self._lookup(texts, self._start().result())
+        known = self._lookup(texts, self.encoder_id)
         return [text in known for text in texts]
 
     @property
@@ -100,11 +95,20 @@ class Features:
                 loader.shutdown(wait=False)  # the one thread ends after the load
             return self._encoder
 
-    def _lookup(self, texts: Sequence[str], encoder: Encoder) -> dict[str, Tokens]:
+    def _loaded_until(self, until: float) -> str | None:
+        """The id of the encoder, None when it is not loaded by then."""
+        starting = self._start()
+        try:
+            return starting.result(timeout=max(until - self._seconds(), 0.0)).id
+        except TimeoutError:
+            if starting.done():  # the factory itself failed with a time-out: not ours to hide
+                raise
+            return None
+
+    def _lookup(self, texts: Sequence[str], encoder_id: str) -> dict[str, Tokens]:
         unique = list(dict.fromkeys(texts))
-        found = self._cache.get(encoder.id, unique)
-        return {text: tokens for text, tokens in zip(unique, found, strict=True)
-                if tokens is not None and tokens.shape[1] == encoder.dim}
+        found = self._cache.get(encoder_id, unique)
+        return {text: tokens for text, tokens in zip(unique, found, strict=True) if tokens is not None}
 
     def _encode(self, batch: list[str], *, until: float | None = None) -> dict[str, Tokens]:
         """Encode and cache one batch; nothing when the encoder stays busy with somebody else's texts until `until`."""

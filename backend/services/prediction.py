@@ -73,7 +73,7 @@ class Prediction:
         ids = sorted({int(task["id"]) for task in tasks})
         votes = self._store.votes.of_tasks(project_key, ids)
         wanted, arm = self._who_wants(project, tasks, votes)
-        ready = self._ready(config, tasks, wanted, seconds=until - self._seconds())
+        ready = self._ready(loaded, config, tasks, wanted, until=until)
         computed = dict(zip(ready, self.compute(project, loaded, config, list(ready.values()), votes), strict=True))
         answers = [_listed(computed[row]) if row in computed else [] for row in range(len(tasks))]
         visible = [int(task["id"]) for task, answer in zip(tasks, answers, strict=True) if answer]
@@ -86,14 +86,9 @@ class Prediction:
     ) -> list[TaskPredictions]:
         """Own and consensus predictions of each task, in order, from one forward; `votes` are those on these tasks.
 
-        Where Label Studio cannot tell annotators apart, tasks in the control arm keep but the score of their
-        consensus. Nothing is predicted with a version whose features came from another encoder than today's.
+        Their tokens must come from the encoder that the version was trained on. Where Label Studio cannot tell
+        annotators apart, tasks in the control arm keep but the score of their consensus.
         """
-        if not tasks:
-            return []  # without asking for the encoder, which may still be loading
-        if loaded.version.figures.get("encoder") != self._features.encoder_id:
-            log.warning("version %s of project %s was trained on another encoder", loaded.version.name, project.key)
-            return [TaskPredictions(task_id=task.id, own={}, consensus=None) for task in tasks]
         try:
             shaped = predict(loaded.ladder, config, tasks, votes, name=loaded.version.name)
         except ModelError as error:
@@ -152,17 +147,24 @@ class Prediction:
         return wanted, arm
 
     def _ready(
-        self, config: LabelConfig, tasks: Sequence[Mapping[str, Any]], wanted: Sequence[Sequence[str]], *,
-        seconds: float,
+        self, loaded: Loaded, config: LabelConfig, tasks: Sequence[Mapping[str, Any]],
+        wanted: Sequence[Sequence[str]], *, until: float,
     ) -> dict[int, ReadyTask]:
         """row -> task, for the tasks that have text whose tokens are at hand in time."""
         contents = {row: config.content(task["data"]) for row, task in enumerate(tasks)}
         rows = [row for row, content in contents.items() if content]
-        tokens = self._features.texts_within([contents[row] for row in rows], seconds=seconds)
+        tokens = self._features.texts_within(
+            [contents[row] for row in rows], encoder_id=trained_on(loaded), seconds=until - self._seconds()
+        )
         return {
             row: ReadyTask(id=int(tasks[row]["id"]), data=tasks[row]["data"], tokens=array, annotators=wanted[row])
             for row, array in zip(rows, tokens, strict=True) if array is not None
         }
+
+
+def trained_on(loaded: Loaded) -> str:
+    """The id of the encoder whose features a version was trained on; nothing else may be fed to it."""
+    return str(loaded.version.figures.get("encoder", ""))
 
 
 def _listed(predictions: TaskPredictions) -> Predictions:

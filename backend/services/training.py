@@ -23,6 +23,7 @@ from backend.records import Project, Verdict, Version
 from backend.registry import Loaded, Registry
 from backend.services.features import Features
 from backend.services.overrides import settings_of
+from backend.services.prediction import trained_on
 from backend.settings import Settings
 from model.errors import CheckpointError, ModelError
 from model.evaluate.splits import is_heldout, task_of
@@ -168,7 +169,7 @@ class Training:
         """The published version, unless another encoder made its features: then neither its weights nor its
         predictions mean anything here."""
         loaded = self._registry.published(project)
-        if loaded is None or loaded.version.figures.get("encoder") != self._features.encoder_id:
+        if loaded is None or trained_on(loaded) != self._features.encoder_id:
             return None
         return loaded
 

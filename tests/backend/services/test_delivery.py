@@ -15,6 +15,7 @@ from backend.labeling import in_control_arm, task_in_control_arm
 from backend.ports import LabelStudio
 from backend.records import DeliveryStep
 from backend.services.delivery import Delivery
+from tests.backend.encoders import WordHashEncoder
 from tests.backend.services.politeness import KEY, LABEL_STUDIO_ID, answer, fill, snapshot, texts, vote
 from tests.backend.services.shelf import Crash, PredictionShelf
 from tests.backend.services.workshop import NOON, Workshop, silent, trained, workshop, workshop_of
@@ -377,6 +378,12 @@ def test_before_the_first_version_there_is_nothing_to_deliver(tmp_path: Path, sh
         deliver(shop, shelf)
     fill(shop.store)
     assert "no published version" in deliver(shop, shelf)["reason"]
+    assert shelf.calls == []
+
+
+def test_a_version_of_another_encoder_is_not_delivered(shop: Workshop, shelf: PredictionShelf) -> None:
+    shop.features._factory = lambda: WordHashEncoder(name="another")
+    assert "encoder" in deliver(shop, shelf)["reason"]
     assert shelf.calls == []
 
 

@@ -6,6 +6,7 @@ import multiprocessing
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import lmdb
@@ -142,10 +143,31 @@ def test_within_a_deadline_the_shortest_come_first_and_the_rest_is_none(tmp_path
     source = Features(encoder_factory=lambda: encoder, folder=tmp_path, max_mb=8, seconds=lambda: clock[0])
     source.texts(["cached and very long " * 50])
     texts = ["cached and very long " * 50] + ["w " * (40 - i) for i in range(40)]
-    tokens = source.texts_within(texts, seconds=1.5)  # two batches of eight begin
+    within = partial(source.texts_within, encoder_id=encoder.id)
+    tokens = within(texts, seconds=1.5)  # two batches of eight begin
     assert [array is not None for array in tokens] == [True] + [False] * 24 + [True] * 16
-    assert source.texts_within(["w"], seconds=0.0) == [None]
-    assert source.texts_within(texts[:1], seconds=0.0)[0] is not None
+    assert within(["w"], seconds=0.0) == [None]
+    assert within(texts[:1], seconds=-1.0)[0] is not None
+
+
+def test_cached_tokens_are_had_without_the_encoder(tmp_path: Path) -> None:
+    first = features(tmp_path, WordHashEncoder())
+    (expected,) = first.texts(["a b"])
+    first.close()
+
+    def factory() -> WordHashEncoder:
+        raise AssertionError("nothing was to be encoded")
+
+    source = Features(encoder_factory=factory, folder=tmp_path, max_mb=8)
+    (found,) = source.texts_within(["a b"], encoder_id=WordHashEncoder().id, seconds=5.0)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_tokens_of_another_encoder_are_never_made(tmp_path: Path) -> None:
+    encoder = WordHashEncoder()
+    source = features(tmp_path, encoder)
+    assert source.texts_within(["a b"], encoder_id="another", seconds=5.0) == [None]
+    assert encoder.calls == []
 
 
 def test_an_encoder_that_is_still_loading_is_not_waited_for(tmp_path: Path) -> None:
@@ -157,7 +179,7 @@ def test_an_encoder_that_is_still_loading_is_not_waited_for(tmp_path: Path) -> N
 
     source = Features(encoder_factory=factory, folder=tmp_path, max_mb=8)
     begin = time.monotonic()
-    assert source.texts_within(["a"], seconds=0.05) == [None]
+    assert source.texts_within(["a"], encoder_id=WordHashEncoder().id, seconds=0.05) == [None]
     assert time.monotonic() - begin < 5
     release.set()
     assert len(source.texts(["a"])) == 1
