@@ -57,7 +57,7 @@ class LabelStudioError(PolyvoxError):
 
 
 class JobFailed(PolyvoxError):
-    """A job ended with an expected failure; the message is recorded on the job row. `retry_in_s` asks for another try."""
+    """A job ended with an expected failure; the message is recorded on its row. `retry_in_s` asks for another try."""
 
     def __init__(self, message: str, *, retry_in_s: float | None = None) -> None:
         super().__init__(message)

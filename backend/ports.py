@@ -80,7 +80,9 @@ class JobStore(Protocol):
     ) -> records.Job:
         """Queue a job. With `replace`, a queued job of the same kind and project is kept (its earlier start wins,
         the payload is renewed) instead of a second one being made."""
-    def claim(self, owner: str, *, lease_s: float, kinds: Sequence[records.JobKind] | None = None) -> records.Job | None:
+    def claim(
+        self, owner: str, *, lease_s: float, kinds: Sequence[records.JobKind] | None = None,
+    ) -> records.Job | None:
         """Atomically take the oldest due job; never a second running one of the same kind and project. Jobs whose
         lease ran out count as queued again (attempts + 1); after the last attempt they fail."""
     def heartbeat(self, job_id: str, owner: str, *, progress: float, note: str, lease_s: float) -> bool:
@@ -138,7 +140,9 @@ class LabelStudio(Protocol):
         """With raw annotations (`completed_by` an int or null); None when it is gone."""
     def tasks_by_id(self, project_id: int, task_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Several at once, in as few calls as possible; ids that are gone are missing from the answer."""
-    def changed_tasks(self, project_id: int, since: datetime | None, *, page_size: int = 100) -> Iterator[list[dict[str, Any]]]:
+    def changed_tasks(
+        self, project_id: int, since: datetime | None, *, page_size: int = 100,
+    ) -> Iterator[list[dict[str, Any]]]:
         """Pages of tasks with `updated_at >= since`, ordered by (updated_at, id), with raw annotations."""
     def task_ids(self, project_id: int) -> Iterator[list[int]]:
         """Ids of all tasks, in pages."""

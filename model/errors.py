@@ -1,4 +1,7 @@
-"""What `model` raises. Everything derives from `ModelError`, which is a `ValueError`: the caller handed in something unusable."""
+"""What `model` raises.
+
+Everything derives from `ModelError`, which is a `ValueError`: the caller handed in something unusable.
+"""
 
 
 class ModelError(ValueError):

@@ -12,7 +12,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_file_map_and_settings_table_are_current() -> None:
-    check = subprocess.run([sys.executable, "scripts/update_readme.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    command = [sys.executable, "scripts/update_readme.py", "--check"]
+    check = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert check.returncode == 0, "run `python scripts/update_readme.py`\n" + check.stderr
 
 
