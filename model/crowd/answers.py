@@ -37,6 +37,7 @@ class AnswerMatrix:
     label: NDArray[np.int32]  # (N,)
     weight: NDArray[np.float64] | None  # (N,) positive; None when every vote weighs one
     indptr: NDArray[np.int32]  # (U + 1,) votes of unit u are rows indptr[u]:indptr[u + 1]
+    time: NDArray[np.float64] | None = None  # (N,) seconds; None when unknown or not asked for
     dropped: int = 0  # input rows without a usable label or weight
 
     def __len__(self) -> int:
@@ -73,9 +74,12 @@ class AnswerMatrix:
     @classmethod
     def from_codes(
         cls, *, units: Sequence[str], annotators: Sequence[str], classes: Sequence[str], unit: ArrayLike,
-        annotator: ArrayLike, label: ArrayLike, weight: ArrayLike | None = None, time: ArrayLike | None = None,
+        annotator: ArrayLike, label: ArrayLike, weight: ArrayLike | None = None, time: ArrayLike | None = None, keep_time: bool = False,
     ) -> AnswerMatrix:
-        """From integer columns into id tables; a label of -1 is missing. Raises ModelError for codes out of range."""
+        """From integer columns into id tables; a label of -1 is missing. Raises ModelError for codes out of range.
+
+        `time` picks the latest of an annotator's votes on a unit; it stays in the result when `keep_time` is set.
+        """
         unit_codes = _codes("unit", unit, len(units), lowest=0)
         annotator_codes = _codes("annotator", annotator, len(annotators), lowest=0)
         label_codes = _codes("label", label, len(classes), lowest=-1)
@@ -98,18 +102,20 @@ class AnswerMatrix:
         if order is not None:
             unit_codes, annotator_codes, label_codes = unit_codes[order], annotator_codes[order], label_codes[order]
             weights = None if weights is None else weights[order]
+            times = None if times is None else times[order]
         if weights is not None and np.all(weights == 1.0):
             weights = None
         indptr = np.zeros(len(units) + 1, dtype=np.int32)
         np.cumsum(np.bincount(unit_codes, minlength=len(units)), out=indptr[1:])
         return cls(
             units=tuple(units), annotators=tuple(annotators), classes=tuple(classes), unit=unit_codes,
-            annotator=annotator_codes, label=label_codes, weight=weights, indptr=indptr, dropped=dropped,
+            annotator=annotator_codes, label=label_codes, weight=weights, indptr=indptr,
+            time=times if keep_time else None, dropped=dropped,
         )
 
     @classmethod
     def from_votes(
-        cls, votes: Votes, control: str | None = None, *, classes: Sequence[str] | None = None
+        cls, votes: Votes, control: str | None = None, *, classes: Sequence[str] | None = None, keep_time: bool = False
     ) -> AnswerMatrix:
         """The single-class votes of one control (all rows when None). Units of `votes` without one stay unlabelled.
 
@@ -129,6 +135,7 @@ class AnswerMatrix:
         return cls.from_codes(
             units=votes.units, annotators=votes.annotators, classes=classes, unit=chosen.unit,
             annotator=chosen.annotator, label=label, weight=chosen.weight, time=chosen.time,
+            keep_time=keep_time,
         )
 
     @classmethod
@@ -150,7 +157,7 @@ class AnswerMatrix:
         label_codes = np.fromiter((-1 if n is None else class_of.get(n, -1) for n in names), np.int32, len(names))
         return cls.from_codes(
             units=unit_table, annotators=annotator_table, classes=class_table, unit=unit_codes,
-            annotator=annotator_codes, label=label_codes, weight=weights, time=times,
+            annotator=annotator_codes, label=label_codes, weight=weights, time=times, keep_time=times is not None,
         )
 
     def select(self, rows: NDArray[np.bool_]) -> AnswerMatrix:
@@ -161,6 +168,7 @@ class AnswerMatrix:
             units=self.units, annotators=self.annotators, classes=self.classes, unit=self.unit[rows],
             annotator=self.annotator[rows], label=self.label[rows],
             weight=None if self.weight is None else self.weight[rows], indptr=indptr,
+            time=None if self.time is None else self.time[rows],
         )
 
     def gold_codes(self, gold: Gold | None) -> NDArray[np.int32]:

@@ -1,0 +1,1 @@
+"""Quality of tasks and annotators, from votes: scores, faults, agreement. numpy and scipy only."""
