@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +97,37 @@ class Votes:
             scored=np.fromiter((row.scored for row in rows), np.bool_, len(rows)),
         )
 
+    @classmethod
+    def from_columns(
+        cls, *, units: Sequence[str], annotators: Sequence[str], values: Sequence[Value], unit: NDArray[np.integer],
+        annotator: NDArray[np.integer], value: NDArray[np.integer], controls: Sequence[str] = ("label",),
+        control: NDArray[np.integer] | None = None, time: NDArray[np.floating] | None = None,
+        weight: NDArray[np.floating] | None = None, provenance: NDArray[np.integer] | None = None,
+    ) -> Votes:
+        """Build from codes into id tables, without an object per row; ids without votes stay in their tables.
+
+        The tables may stand in any order and come out sorted, so that the result is the same as that of `from_votes`.
+        A column that is left out holds one constant (the first control, time 0, weight 1, made by hand) and takes no
+        memory. Raises ModelError for a table with repeats and for codes outside their table.
+        """
+        unit_ids, units_at = _sorted_table("unit", units, unit)
+        annotator_ids, annotators_at = _sorted_table("annotator", annotators, annotator)
+        control_ids, controls_at = _sorted_table("control", controls, np.zeros(0) if control is None else control)
+        texts = [f"{each.kind}\x00{each.to_json()}" for each in values]
+        _, values_at = _sorted_table("value", texts, value)
+        order = sorted(range(len(texts)), key=texts.__getitem__)
+        n = len(units_at)
+        return cls(
+            units=unit_ids, annotators=annotator_ids, controls=control_ids, values=tuple(values[i] for i in order),
+            unit=units_at, annotator=annotators_at, value=values_at,
+            control=np.broadcast_to(np.int32(control_ids.index(controls[0])), n) if control is None else controls_at,
+            time=np.broadcast_to(np.float64(0.0), n) if time is None else np.asarray(time, dtype=np.float64),
+            weight=np.broadcast_to(np.float32(1.0), n) if weight is None else np.asarray(weight, dtype=np.float32),
+            provenance=np.broadcast_to(np.int8(Provenance.MANUAL), n) if provenance is None
+            else np.asarray(provenance, dtype=np.int8),
+            scored=np.broadcast_to(np.bool_(True), n),
+        )
+
     def select(self, rows: NDArray[np.bool_] | NDArray[np.integer]) -> Votes:
         """The chosen rows over the same id tables."""
         return Votes(
@@ -112,3 +145,21 @@ class Votes:
 
 def _positions(names: Sequence[str]) -> dict[str, int]:
     return {name: index for index, name in enumerate(names)}
+
+
+def _sorted_table(
+    name: str, table: Sequence[str], codes: NDArray[Any]
+) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """The ids in order and the codes (N,) that point into them."""
+    column = np.asarray(codes).astype(np.int32, copy=False)
+    if len(column) and (int(column.min()) < 0 or int(column.max()) >= len(table)):
+        raise ModelError(f"the {name} column points outside its table of {len(table)}")
+    if all(before < after for before, after in pairwise(table)):
+        return tuple(table), column
+    order = sorted(range(len(table)), key=table.__getitem__)
+    ids = tuple(table[i] for i in order)
+    if not all(before < after for before, after in pairwise(ids)):
+        raise ModelError(f"the {name} table has the same entry twice")
+    place = np.empty(len(table), dtype=np.int32)
+    place[order] = np.arange(len(table), dtype=np.int32)
+    return ids, place[column]

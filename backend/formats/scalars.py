@@ -1,0 +1,69 @@
+"""JSON scalars <-> ids and labels: what counts as an id, a label, a missing label, in every JSON format alike."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from model.spaces import Value
+
+
+def as_id(item: object) -> str | None:
+    """An id as text: 17, 17.0 and "17" are one id. None for what is none (empty text, null, lists, NaN)."""
+    if isinstance(item, str):
+        return item or None
+    if isinstance(item, bool) or not isinstance(item, int | float):
+        return None
+    return number_text(item) if math.isfinite(item) else None
+
+
+def is_missing(item: object) -> bool:
+    """Whether somebody wrote down that there is no label: null, NaN, empty text."""
+    return item is None or item == "" or (isinstance(item, float) and math.isnan(item))
+
+
+def as_value(item: object) -> Value | None:
+    """A label: text, number or boolean is a class, a list of such is a set of classes. None for anything else."""
+    if isinstance(item, list):
+        names = [_class_name(each) for each in item]
+        return Value.of_classes([name for name in names if name is not None]) if None not in names else None
+    name = _class_name(item)
+    return None if name is None else Value.of_class(name)
+
+
+def number_text(number: float) -> str:
+    """17.0 -> "17"; whole numbers have no point."""
+    return str(int(number)) if float(number).is_integer() else repr(float(number))
+
+
+def as_seconds(item: object) -> float | None:
+    """Seconds since the epoch of a number or an ISO 8601 text (UTC where no zone is given); None for anything else."""
+    if isinstance(item, bool):
+        return None
+    if isinstance(item, int | float):
+        return float(item) if math.isfinite(item) else None
+    if not isinstance(item, str):
+        return None
+    try:
+        time = datetime.fromisoformat(item.strip())
+        return (time.replace(tzinfo=UTC) if time.tzinfo is None else time).timestamp()
+    except (ValueError, OverflowError):
+        pass
+    try:
+        seconds = float(item)
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) else None
+
+
+def as_weight(item: object) -> float | None:
+    """A weight: a finite number that is not negative; None for anything else."""
+    if isinstance(item, int | float) and not isinstance(item, bool) and 0.0 <= item < math.inf:
+        return float(item)
+    return None
+
+
+def _class_name(item: object) -> str | None:
+    if isinstance(item, bool):
+        return str(item).lower()
+    return as_id(item)
