@@ -4,6 +4,8 @@ The fields of `Settings` are the one place where a setting is declared; `SETTING
 table in the README and the messages of `SettingsError` are made from `SETTINGS`. The environment is read once, by
 `Settings.from_env`; no other module looks at `os.environ`.
 
+A secret may also come from a file, which its variable with `_FILE` at the end names: Docker and systemd do it so.
+
 Invariants: a `Settings` object is complete and valid (checked however it is made); folders are absolute; URLs have no
 trailing slash; no secret appears in `repr`, in `describe` or in an error message.
 """
@@ -58,6 +60,11 @@ class Setting:
     words: str  # what it takes, where the type does not say it
     secret: bool
     per_project: bool  # a project may override it
+
+    @property
+    def env_file(self) -> str:
+        """The variable that names a file with the value; "" for what is no secret."""
+        return self.env + "_FILE" if self.secret else ""
 
     @property
     def takes(self) -> str:
@@ -234,10 +241,11 @@ class Settings:
     def from_env(cls, env: Mapping[str, str]) -> Settings:
         """Read the environment. An empty variable counts as not set. Logs a warning for each one that is ignored.
 
-        Raises `SettingsError` with a sentence that names the variable and what it takes.
+        Raises `SettingsError` with a sentence that names the variable and what it takes; also for a file of a secret
+        that cannot be read, is empty, or is given besides the secret itself.
         """
-        given = {each.name: each.parse(env[each.env]) for each in SETTINGS if env.get(each.env, "").strip()}
-        settings = cls(**given)
+        texts = {each: _text_of(each, env) for each in SETTINGS}
+        settings = cls(**{each.name: each.parse(text) for each, text in texts.items() if text.strip()})
         for sentence in ignored(env, settings):
             logger.warning(sentence)
         return settings
@@ -271,9 +279,26 @@ SETTINGS: tuple[Setting, ...] = _read_off(Settings)
 BY_NAME = {each.name: each for each in SETTINGS}
 
 
+def _text_of(each: Setting, env: Mapping[str, str]) -> str:
+    """What the environment says, "" where it says nothing. Raises `SettingsError` for a file that is of no use."""
+    direct, file = env.get(each.env, ""), env.get(each.env_file, "").strip() if each.secret else ""
+    if not file:
+        return direct
+    if direct.strip():
+        raise SettingsError(f"{each.env} and {each.env_file} are both set; only one of them can hold.")
+    try:
+        text = Path(file).expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):  # ValueError: no UTF-8, or a NUL in the path
+        text = ""
+    if not text or len(text.splitlines()) > 1:
+        # The name is not repeated: it may be the secret itself, in the wrong variable.
+        raise SettingsError(f"{each.env_file} takes the name of a readable text file with one line, the secret.")
+    return text
+
+
 def ignored(env: Mapping[str, str], settings: Settings) -> list[str]:
     """One sentence for each variable that is set but has no effect, and for combinations that do nothing."""
-    known = {each.env for each in SETTINGS} | READ_BY_LABEL_STUDIO_PART
+    known = {name for each in SETTINGS for name in (each.env, each.env_file) if name} | READ_BY_LABEL_STUDIO_PART
     sentences = []
     for name in sorted(env):
         if name.startswith(PREFIX) and name not in known:
@@ -281,7 +306,7 @@ def ignored(env: Mapping[str, str], settings: Settings) -> list[str]:
             hint = f"; did you mean {near[0]}?" if near else "."
             sentences.append(f"{name} is ignored, there is no such setting{hint}")
     for name, right in COMMON_MISTAKES.items():
-        if env.get(name) and not env.get(right):
+        if env.get(name) and not (env.get(right) or env.get(right + "_FILE")):
             sentences.append(f"{name} is ignored; Polyvox reads {right}.")
     if settings.label_studio_url and not settings.label_studio_api_key:
         sentences.append("LABEL_STUDIO_API_KEY is not set: Polyvox can neither read annotations nor deliver.")
@@ -298,6 +323,7 @@ def settings_table() -> str:
     for each in SETTINGS:
         default = _default_text(each)
         mark = " Projects can override it." if each.per_project else ""
+        mark += f" Or in the file that `{each.env_file}` names." if each.secret else ""
         lines.append(f"| `{each.env}` | {each.takes} | {default} | {each.help}{mark} |")
     return "\n".join(lines) + "\n"
 

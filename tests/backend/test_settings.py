@@ -109,6 +109,44 @@ def test_a_refused_secret_is_not_repeated():
     assert SECRET not in str(refusal.value)
 
 
+def test_secrets_come_from_files_as_well(tmp_path):
+    names = [each.env for each in SETTINGS if each.secret]
+    assert {"LABEL_STUDIO_API_KEY", "BASIC_AUTH_PASS", "POLYVOX_WEBHOOK_SECRET"} <= set(names)
+    env = {"BASIC_AUTH_USER": "me", "LABEL_STUDIO_URL": "http://h"}
+    for name in names:
+        (tmp_path / name).write_text(f"{SECRET}-{name}\n")
+        env[name + "_FILE"] = str(tmp_path / name)
+    settings = Settings.from_env(env)
+    assert settings.label_studio_api_key == f"{SECRET}-LABEL_STUDIO_API_KEY"
+    assert settings.basic_auth_pass == f"{SECRET}-BASIC_AUTH_PASS"
+    assert settings.webhook_secret == f"{SECRET}-POLYVOX_WEBHOOK_SECRET"
+    assert SECRET not in repr(settings)
+    assert ignored(env, settings) == []
+
+
+@pytest.mark.parametrize("content", [None, b"", b" \n", b"two\nlines", b"\xff\xfe"])
+def test_a_file_without_a_secret_is_refused(content, tmp_path):
+    """A missing file must not leave the door open without a word."""
+    file = tmp_path / "s3cr3t-file"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(SettingsError, match="POLYVOX_WEBHOOK_SECRET_FILE") as refusal:
+        Settings.from_env({"POLYVOX_WEBHOOK_SECRET_FILE": str(file)})
+    assert "s3cr3t" not in str(refusal.value)
+
+
+def test_a_secret_is_given_once(tmp_path):
+    (tmp_path / "key").write_text("a")
+    with pytest.raises(SettingsError, match="both set"):
+        Settings.from_env({"LABEL_STUDIO_API_KEY": "b", "LABEL_STUDIO_API_KEY_FILE": str(tmp_path / "key")})
+
+
+def test_files_are_for_secrets_only(caplog):
+    with caplog.at_level(logging.WARNING):
+        Settings.from_env({"POLYVOX_MIN_VOTES_FILE": "/etc/hostname"})
+    assert "POLYVOX_MIN_VOTES_FILE is ignored" in caplog.text
+
+
 def test_what_is_ignored_is_said(caplog):
     with caplog.at_level(logging.WARNING):
         Settings.from_env({"POLYVOX_MIN_VOTE": "3", "POLYVOX_XYZ": "1", "LABEL_STUDIO_HOST": "http://h"})
