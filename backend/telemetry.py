@@ -19,7 +19,6 @@ import re
 import sys
 import time
 import traceback
-from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, TextIO
@@ -39,7 +38,7 @@ VERSION = "0.1.0"  # of Polyvox; a test keeps it in step with pyproject.toml
 OWN_LOGGERS = ("backend", "model", "polyvox")
 HIDDEN = "***"
 LONGEST_MESSAGE = 2000
-JOBS_COUNTED = 500  # the latest jobs, by kind and state; older ones are history
+JOB_STATES = (JobState.QUEUED, JobState.RUNNING, JobState.FAILED)  # those that are done are history, and many
 
 _SHAPES = (
     (re.compile(r"(?i)\b(token|bearer|basic)\s+[A-Za-z0-9+/=_.\-]{16,}"), r"\1 " + HIDDEN),
@@ -183,14 +182,14 @@ class StoreCollector(Collector):
         yield from self._projects()
 
     def _jobs(self) -> Iterator[Metric]:
-        latest = Tally((job.kind, job.state) for job in self._store.jobs.recent(limit=JOBS_COUNTED))
+        counts = self._store.jobs.counts(JOB_STATES)
         jobs = GaugeMetricFamily(
-            "polyvox_jobs", f"The latest {JOBS_COUNTED} jobs by kind and state", labels=["kind", "state"])
+            "polyvox_jobs", "Jobs that wait, run, or failed for good, by kind and state", labels=["kind", "state"])
         for kind in JobKind:
-            for state in JobState:
-                jobs.add_metric([kind, state], latest[kind, state])
+            for state in JOB_STATES:
+                jobs.add_metric([kind, state], counts.get((kind, state), 0))
         yield jobs
-        depth = sum(count for (_, state), count in latest.items() if state is JobState.QUEUED)
+        depth = sum(count for (_, state), count in counts.items() if state is JobState.QUEUED)
         yield GaugeMetricFamily("polyvox_queue_depth", "Jobs that wait", value=depth)
 
     def _projects(self) -> Iterator[Metric]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, case, exists, select, update
+from sqlalchemy import Connection, Row, case, exists, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from backend import records
@@ -105,6 +105,14 @@ class SqlJobStore:
             statement = statement.where(jobs.c.project == project)
         with self._db.read() as connection:
             return [_job(row) for row in connection.execute(statement)]
+
+    def counts(self, states: Sequence[JobState]) -> dict[tuple[JobKind, JobState], int]:
+        """See `ports.JobStore`. By the index on states, so that its cost does not grow with the history."""
+        wanted = jobs.c.state.in_([state.value for state in states])
+        statement = select(jobs.c.kind, jobs.c.state, func.count()).where(wanted).group_by(jobs.c.kind, jobs.c.state)
+        with self._db.read() as connection:
+            rows = connection.execute(statement).all()
+        return {(JobKind(kind), JobState(state)): count for kind, state, count in rows}
 
     def pending(self, project: str, kind: JobKind) -> records.Job | None:
         """The running job where there is one, else the one that waits."""

@@ -222,3 +222,18 @@ def test_processes_never_get_the_same_job(url: str) -> None:
     outputs = [process.communicate("go\n", timeout=60)[0].split() for process in processes]
     assert sorted(job_id for output in outputs for job_id in output) == sorted(ids)
     store.close()
+
+
+def test_counts_by_kind_and_state(store: SqlStore) -> None:
+    for project in (KEY, "8.1", "9.1"):
+        store.jobs.enqueue(JobKind.TRAIN, project)
+    store.jobs.enqueue(JobKind.SYNC, KEY)
+    assert claim(store) is not None
+    failing = claim(store)
+    assert failing is not None
+    store.jobs.fail(failing.id, "me", error="No.", retry_at=None)
+    every = store.jobs.counts(list(JobState))
+    assert sum(every.values()) == 4
+    assert {state for _, state in every} == {JobState.RUNNING, JobState.FAILED, JobState.QUEUED}
+    assert store.jobs.counts([JobState.FAILED]) == {(failing.kind, JobState.FAILED): 1}
+    assert store.jobs.counts([JobState.DONE]) == {}

@@ -134,6 +134,15 @@ def test_metrics(services, client):
     assert "somebody" not in client.get("/metrics").get_data(as_text=True)
 
 
+def test_metrics_see_jobs_beyond_the_latest(services, client):
+    """A long history does not hide what waits, and is not read."""
+    for number in range(3):
+        services.store.jobs.enqueue(JobKind.TRAIN, f"{number + 1}.1")
+    services.store.jobs.recent = lambda *given, **named: pytest.fail("read job rows")
+    text = client.get("/metrics").get_data(as_text=True)
+    assert "polyvox_queue_depth 3.0" in text and 'state="done"' not in text
+
+
 def test_two_apps_count_apart(services_with):
     one, two = (create_app(services_with()).test_client() for _ in range(2))
     one.get("/health")
