@@ -30,6 +30,10 @@ class ProjectStore(Protocol):
     def update_settings(self, key: str, changes: Mapping[str, Any]) -> None: ...
     def sync_state(self, key: str) -> records.SyncState: ...
     def set_sync_state(self, key: str, state: records.SyncState) -> None: ...
+    def findings(self, key: str) -> list[str]:
+        """Sentences of all checks of the project, for people; [] where nothing is wrong."""
+    def set_findings(self, key: str, check: str, sentences: Sequence[str]) -> None:
+        """What a check found; replaces what it found before."""
 
 
 class TaskStore(Protocol):
@@ -124,6 +128,28 @@ class Store(Protocol):
     @property
     def tasks(self) -> TaskStore: ...
     @property
+class TokenStore(Protocol):
+    """Annotators' own tokens, sealed."""
+
+    def put(self, token: records.AnnotatorToken) -> None:
+        """One per (scope, annotator); a second one takes the place of the first."""
+    def of(self, project: str) -> list[records.AnnotatorToken]:
+        """Those for this project, of each annotator one: the project's own rather than the one for all projects."""
+    def all(self) -> list[records.AnnotatorToken]: ...
+    def remove(self, scope: str, annotator: str) -> bool:
+        """False when there was none."""
+    def set_problem(self, scope: str, annotator: str, problem: str) -> None: ...
+
+
+class DraftStore(Protocol):
+    """Drafts that Polyvox made."""
+
+    def of(self, project: str) -> dict[tuple[int, str], records.Draft]:
+        """By (task id, annotator)."""
+    def put(self, project: str, draft: records.Draft) -> None: ...
+    def forget(self, project: str, pairs: Iterable[tuple[int, str]]) -> None: ...
+
+
     def votes(self) -> VoteStore: ...
     @property
     def jobs(self) -> JobStore: ...
@@ -139,6 +165,10 @@ class LabelStudio(Protocol):
 
     def project(self, project_id: int) -> dict[str, Any]: ...
     def task(self, project_id: int, task_id: int) -> dict[str, Any] | None:
+    @property
+    def tokens(self) -> TokenStore: ...
+    @property
+    def drafts(self) -> DraftStore: ...
         """With raw annotations (`completed_by` an int or null); None when it is gone."""
     def tasks_by_id(self, project_id: int, task_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Several at once, in as few calls as possible; ids that are gone are missing from the answer."""
@@ -170,3 +200,19 @@ class TokenSource(Protocol):
     def texts(self, texts: Sequence[str], *, progress: Progress | None = None) -> list[NDArray[np.float16]]:
         """Tokens (T_i, D) of each text, encoding what is not cached, in batches."""
     def cached(self, texts: Sequence[str]) -> list[bool]: ...
+class Desk(Protocol):
+    """Label Studio as one annotator, by their own token. Raises `LabelStudioError`."""
+
+    def who(self) -> tuple[str, str]:
+        """(id, e-mail) of the token's owner."""
+    def drafts(self, task_id: int) -> list[dict[str, Any]]:
+        """Drafts on a task, of all annotators; `user` is an e-mail."""
+    def create_draft(self, task_id: int, result: Sequence[Mapping[str, Any]]) -> dict[str, Any]: ...
+    def update_draft(self, draft_id: int, result: Sequence[Mapping[str, Any]]) -> dict[str, Any]: ...
+    def delete_draft(self, draft_id: int) -> None:
+        """One that is gone already is no error."""
+
+
+OpenDesk = Callable[[str], Desk]  # token -> desk; makes no request
+
+

@@ -184,6 +184,33 @@ class OwnPrediction:
     digest: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorToken:
+    """An annotator's own access token, given of their own accord so that Polyvox may make drafts for them."""
+
+    scope: str  # project key; "" for all projects
+    annotator: str
+    email: str
+    sealed: str  # encrypted; only `backend.services.annotator_tokens` reads it
+    added_at: datetime
+    problem: str = ""  # sentence; "" while it works
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A draft that Polyvox made for an annotator, as it left it."""
+
+    task_id: int
+    annotator: str
+    draft_id: int | None  # None until Label Studio has said so
+    version: str  # that wrote it ("r12")
+    digest: str  # identifies what the annotator sees
+    written: str  # hash of the result as it was written; "" before the first
+    pending: str = ""  # hash of the result that is being written, "-" while it is being removed, else ""
+    updated_at: str = ""  # Label Studio's stamp after our last write, as text
+    theirs: bool = False  # the annotator changed or discarded it: never touched again
+
+
 class DeliveryStep(StrEnum):
     """Where a delivery stands; a crash resumes at the recorded step."""
 

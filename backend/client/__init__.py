@@ -1,5 +1,6 @@
-"""Talks to Label Studio: `LabelStudioClient` implements `ports.LabelStudio`."""
+"""Talks to Label Studio: `LabelStudioClient` implements `ports.LabelStudio`, `DeskClient` `ports.Desk`."""
 
+from backend.client.desk import DeskClient
 from backend.client.label_studio import LabelStudioClient
 
-__all__ = ["LabelStudioClient"]
+__all__ = ["DeskClient", "LabelStudioClient"]

@@ -102,7 +102,8 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
         published=published, latest=tried[0] if tried else None, delivery=store.deliveries.latest(key),
         jobs=sorted((job for job in recent if job.state in OPEN_STATES), key=lambda job: job.state, reverse=True),
         figures=control_figures(published.figures) if published else (), min_votes=settings.min_votes,
-        problems=[*sync_problems(sync), *job_problems(recent), *_registry_problem(services, key)],
+        problems=[*sync_problems(sync), *job_problems(recent), *_registry_problem(services, key),
+                  *store.projects.findings(key), *token_problems(services, project)],
     )
 
 
@@ -118,6 +119,9 @@ def service_problems(settings: Settings, projects: Sequence[ProjectView], now: d
     overdue = any((now - max(job.not_before, job.created_at)).total_seconds() > JOB_SHOULD_START_S for job in waiting)
     if overdue and len(waiting) == len(jobs):
         found.append("Jobs wait and nothing runs them: start a job process with `python -m backend worker`.")
+    if settings.basic_auth_user and not settings.webhook_secret:
+        found.append("Events of Label Studio are refused: webhooks carry no basic auth. Set POLYVOX_WEBHOOK_SECRET and "
+                     "POLYVOX_URL beside BASIC_AUTH_USER, so that they carry the secret instead.")
     if settings.control_arm_percent == 0:
         found.append("The control arm is switched off, so that held-out figures are biased by shown predictions.")
     return found
@@ -139,6 +143,13 @@ def job_problems(recent: Sequence[Job]) -> list[str]:
             if job.state is JobState.FAILED:
                 found.append(f"The last {job.kind} job failed: {job.error}")
     return found
+
+
+def token_problems(services: Services, project: Project) -> list[str]:
+    """Annotators' tokens that do not work any more, where they are used."""
+    if services.triggers.settings_of(project).middleware:
+        return []
+    return [token.problem for token in services.store.tokens.of(project.key) if token.problem]
 
 
 def _registry_problem(services: Services, key: str) -> list[str]:

@@ -24,7 +24,9 @@ from backend.errors import JobFailed, LabelStudioError
 from backend.labeling import LabelConfig
 from backend.ports import Clock, LabelStudio, Progress, Store
 from backend.records import Project, SyncState
+from backend.services import webhook_check
 from backend.services.reading import Reader, failed
+from backend.services.webhook_check import SECRET_HEADER
 from backend.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -32,7 +34,6 @@ logger = logging.getLogger(__name__)
 OVERLAP = timedelta(seconds=120)
 SETTLED = OVERLAP + timedelta(minutes=8)  # by as much may our clock differ from Label Studio's
 PAGE = 200  # tasks with all their annotations in memory at a time
-SECRET_HEADER = "X-Polyvox-Secret"
 
 
 @dataclass(kw_only=True)
@@ -68,7 +69,8 @@ class Reconciler:
         try:
             project, raw = self._reader.refresh(project)
             self._learn_names(key)
-            self._register_webhook(project)
+            refused = self._register_webhook(project)
+            self._check_webhooks(project, refused)
             self._walk(project, self._reader.config(project), _count(raw), figures, progress)
             state = self._store.projects.sync_state(key)
             if self._sweep_is_due(state):
@@ -144,8 +146,11 @@ class Reconciler:
             return
         self._store.votes.set_names(key, names)
 
-    def _register_webhook(self, project: Project) -> None:
-        """Where Polyvox knows its own address, its webhook is made, with the secret that it wants to see."""
+    def _register_webhook(self, project: Project) -> int | None:
+        """Where Polyvox knows its own address, its webhook is made, with the secret that it wants to see.
+
+        Returns the HTTP status with which Label Studio refused it; None when it is there or not wanted.
+        """
         if not self._settings.url:
             return
         secret = self._settings.webhook_secret
@@ -158,6 +163,25 @@ class Reconciler:
                 raise
             # Label Studio refuses private addresses unless it is told otherwise; without events, walks still work.
             logger.warning("Label Studio did not take the webhook of project %s: %s", project.key, error)
+            return error.http_status or 400
+        return None
+
+    def _check_webhooks(self, project: Project, refused: int | None) -> None:
+        """Keep what is wrong with webhooks and backends, for the status page."""
+        number, settings = project.label_studio_id, self._settings
+        try:
+            backends = self._label_studio.ml_backends(number)
+            webhooks = self._label_studio.webhooks(number)
+        except LabelStudioError as error:
+            if error.http_status != 403:
+                raise
+            logger.info("the token may not look at webhooks and models, so they are not checked")
+            return
+        seen = webhook_check.Seen(
+            webhooks=webhooks, backends=backends, url=settings.url, secret=settings.webhook_secret, refused=refused,
+            reconcile_every_s=settings.reconcile_every_s,
+        )
+        self._store.projects.set_findings(project.key, webhook_check.CHECK, webhook_check.problems(seen))
 
 
 def _since(state: SyncState) -> datetime | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
 from backend import records
 from backend.errors import ClientError
-from backend.store.engine import Database, optional_time, optional_us, project_id
-from backend.store.schema import SafeText, projects
+from backend.store.engine import Database, id_of, optional_time, optional_us, project_id
+from backend.store.schema import SafeText, findings, projects
 
 KEY = re.compile(r"(\d{1,18})\.(\d{1,18})")
 _SAFE = SafeText()
@@ -102,6 +102,21 @@ class SqlProjectStore:
         with self._db.write() as connection:
             row_id = project_id(connection, key)
             connection.execute(update(projects).where(projects.c.id == row_id).values(values))
+
+    def findings(self, key: str) -> list[str]:
+        statement = select(findings.c.sentences).where(findings.c.project_id == id_of(key))
+        with self._db.read() as connection:
+            rows = connection.execute(statement.order_by(findings.c.check_name)).scalars()
+            return [sentence for row in rows for sentence in json.loads(row)]
+
+    def set_findings(self, key: str, check: str, sentences: Sequence[str]) -> None:
+        """Raises NotFound."""
+        with self._db.write() as connection:
+            row = {
+                "project_id": project_id(connection, key), "check_name": check,
+                "sentences": json.dumps(list(sentences)), "found_at": self._db.now_us(),
+            }  # fmt: skip
+            self._db.upsert(connection, findings, [row])
 
     @staticmethod
     def _row(connection: Connection, key: str) -> Row[Any] | None:

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-HEAD = "0001"  # the newest migration; a database that is already there is opened without loading Alembic
+HEAD = "0002"  # the newest migration; a database that is already there is opened without loading Alembic
 
 
 class SafeText(TypeDecorator[str]):
@@ -239,4 +239,39 @@ shown = Table(
     _project(primary_key=True),
     _task(),
     Column("shown_at", BigInteger, nullable=False),
+)
+
+findings = Table(
+    "findings",
+    metadata,
+    _project(primary_key=True),
+    Column("check_name", String(32), primary_key=True),
+    Column("sentences", Text, nullable=False),
+    Column("found_at", BigInteger, nullable=False),
+)
+
+annotator_tokens = Table(
+    "annotator_tokens",
+    metadata,
+    Column("scope", String(64), primary_key=True),  # project key, "" for all projects
+    Column("annotator", SafeText, primary_key=True),
+    Column("email", SafeText, nullable=False),
+    Column("sealed", Text, nullable=False),
+    Column("added_at", BigInteger, nullable=False),
+    Column("problem", SafeText, nullable=False),
+)
+
+drafts = Table(
+    "drafts",
+    metadata,
+    _project(primary_key=True),
+    _task(),
+    Column("annotator", SafeText, primary_key=True),
+    Column("draft_id", BigInteger),
+    Column("version", String(64), nullable=False),
+    Column("digest", String(128), nullable=False),
+    Column("written", String(128), nullable=False),
+    Column("pending", String(128), nullable=False),
+    Column("updated_at", String(64), nullable=False),
+    Column("theirs", Boolean, nullable=False),
 )

@@ -6,11 +6,13 @@ from sqlalchemy import Connection, inspect, text
 
 from backend.ports import Clock
 from backend.store.deliveries import SqlDeliveryStore
+from backend.store.drafts import SqlDraftStore
 from backend.store.engine import Database, create, utc_now
 from backend.store.jobs import SqlJobStore
 from backend.store.projects import SqlProjectStore
 from backend.store.schema import HEAD
 from backend.store.tasks import SqlTaskStore
+from backend.store.tokens import SqlTokenStore
 from backend.store.versions import SqlVersionStore
 from backend.store.votes import SqlVoteStore
 
@@ -26,6 +28,8 @@ class SqlStore:
         self.jobs = SqlJobStore(database, job_attempts=job_attempts)
         self.versions = SqlVersionStore(database)
         self.deliveries = SqlDeliveryStore(database)
+        self.tokens = SqlTokenStore(database)
+        self.drafts = SqlDraftStore(database)
 
     def close(self) -> None:
         """Give back the connections; the store can be used again and opens new ones."""

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, case, delete, func,
 
 from backend import records
 from backend.store.engine import Database, chunks, from_us, id_of, project_id
-from backend.store.schema import dirty, own_predictions, projects, raw_annotations, tasks, votes
+from backend.store.schema import dirty, drafts, own_predictions, projects, raw_annotations, tasks, votes
 from backend.store.take_over import TakeOver
 
 
@@ -83,7 +83,7 @@ class SqlTaskStore:
         return {row.annotation_id: row.annotator for row in self._annotations(project, annotation_ids)}
 
     def remove(self, project: str, task_ids: Iterable[int]) -> int:
-        """See `ports.TaskStore`. Their dirty marks and own predictions are forgotten, their votes become history."""
+        """See `ports.TaskStore`. Their marks, own predictions and drafts are forgotten, their votes become history."""
         gone = sorted(set(task_ids))
         known = changed = 0
         with self._db.write() as connection:
@@ -98,7 +98,7 @@ class SqlTaskStore:
                 live = (votes.c.project_id == row_id) & votes.c.task_id.in_(ids) & votes.c.ended_at.is_(None)
                 ended = update(votes).where(live).values(ended_at=now, is_current=False)
                 changed += connection.execute(ended).rowcount
-                for table in (dirty, own_predictions):
+                for table in (dirty, own_predictions, drafts):
                     connection.execute(delete(table).where(table.c.project_id == row_id, table.c.task_id.in_(ids)))
             self._count_changes(connection, row_id, changed)
         return known
