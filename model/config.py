@@ -19,10 +19,10 @@ HeadKind = Literal["full", "lowrank", "shared"]
 class NetworkConfig:
     """Shape and training of the query network."""
 
-    width: int = 96  # d, of queries; a multiple of `heads`
+    width: int = 128  # d, of queries; a multiple of `heads`
     heads: int = 4
     blocks: int = 2
-    head: HeadKind = "lowrank"  # per-annotator part of the classifier
+    head: HeadKind = "full"  # per-annotator part of the classifier
     rank: int = 8  # of `lowrank`
     shrinkage: float = 1.0  # precision of the Gaussian prior on per-annotator parts, in nats
     pooled_path: bool = True  # the mean token is read as one more token and by the classifier directly
@@ -30,11 +30,11 @@ class NetworkConfig:
     dropout: float = 0.2
     tau: float = 0.75  # an annotator with n votes weighs n^tau in the loss
     generic_share: float = 0.15  # how often an annotator is replaced by the generic query in the loss
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     weight_decay: float = 0.05
-    epochs: int = 20
-    warm_epochs: int = 8  # when training goes on from a published version
-    patience: int = 5
+    epochs: int = 16
+    warm_epochs: int = 6  # when training goes on from a published version
+    patience: int = 4
     batch_units: int = 32
     ema: float = 0.9  # decay a step of the averaged weights that are kept; 0 keeps the raw ones
     clip: float = 1.0
@@ -46,9 +46,10 @@ class LadderConfig:
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
     seed: int = 0
-    folds: int = 4  # of the training units; each has networks of its own, early-stopped on it, and all are served together
-    members_per_fold: int = 1
+    folds: int = 4  # of the training units; each has networks of its own, early-stopped on it; all serve together
+    members_per_fold: int = 2  # networks of each fold
     single_above_votes: int = 40_000  # above this many votes one network is trained, on one split
+    pairs_below_votes: int = 10_000  # above this many votes each fold has one network only
     echo_weight: float = 0.3  # weight of an accepted pre-annotation
     prior_strength: float = 4.0  # pseudo-votes that pull an annotator's frequencies to everybody's
     stack_strength: float = 20.0  # pseudo-votes that pull the rung weights to their prior

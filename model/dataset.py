@@ -62,7 +62,8 @@ class Dataset:
     controls: dict[str, Targets]
     heldout: NDArray[np.bool_]  # (U,)
     fold: NDArray[np.int64]  # (U,) inner validation fold of a training unit; -1 when held out
-    folds: int
+    folds: int  # 1: only fold 0 is validated on
+    members_per_fold: int
 
     def rows(self, name: str, units: NDArray[np.bool_]) -> Targets:
         """The votes of a control on the units of a mask (U,)."""
@@ -98,10 +99,15 @@ def build_dataset(data: TrainingSet, config: LadderConfig, known: Sequence[str] 
     heldout = np.array([data.heldout(unit) for unit in units], dtype=np.bool_)
     if heldout.all():
         raise NotEnoughVotes("all units with votes are held out, so there is nothing to train on")
-    folds = 1 if sum(map(len, controls.values())) > config.single_above_votes else config.folds
+    total = sum(map(len, controls.values()))
+    folds = 1 if total > config.single_above_votes else config.folds
+    pair = 1 if total > config.pairs_below_votes else config.members_per_fold
     splits = max(folds, _SPLITS_OF_ONE)
     fold = np.array([-1 if out else fold_of(unit, splits) for unit, out in zip(units, heldout, strict=True)])
-    return Dataset(units=units, annotators=annotators, controls=controls, heldout=heldout, fold=fold, folds=folds)
+    return Dataset(
+        units=units, annotators=annotators, controls=controls, heldout=heldout, fold=fold, folds=folds,
+        members_per_fold=pair,
+    )
 
 
 _SPLITS_OF_ONE = 4  # a single network is validated on one of four folds

@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from model.ensemble.scores import loss_and_slope, to_probabilities
+from model.ensemble.scores import losses, to_probabilities
 from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
@@ -39,10 +39,12 @@ def fit_spread(space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArr
     z = np.random.default_rng(_SEED).standard_normal((_FIT_DRAWS, scores.shape[1]))
     best, best_fit = 0.0, -np.inf
     for sigma in SPREADS:
-        total = np.empty((len(start), _FIT_DRAWS))
-        for draw in range(_FIT_DRAWS):
-            loss, _ = loss_and_slope(space, widened(space, scores[order], sigma) + sigma * z[draw], y[order])
-            total[:, draw] = np.add.reduceat(-loss, start)
+        wide, step = widened(space, scores[order], sigma), max(1, _CELLS // max(1, scores.size))
+        blocks = [
+            np.add.reduceat(-losses(space, wide + sigma * z[at : at + step, None], y[order]), start, axis=1)
+            for at in range(0, _FIT_DRAWS, step)
+        ]
+        total = np.concatenate(blocks).T  # (units, S)
         fit = float(_log_mean(total).sum())
         if fit > best_fit + 1e-9:
             best, best_fit = sigma, fit
@@ -81,7 +83,7 @@ def _majority(
     sigma: float, z: Floats, u: Floats,
 ) -> Floats:
     shifted = widened(space, scores, sigma)[:, None] + sigma * z[:, None]  # (B, S, P, C)
-    loss, _ = loss_and_slope(space, shifted, np.broadcast_to(given[:, None], shifted.shape))  # (B, S, P)
+    loss = losses(space, shifted, given[:, None]) if has.any() else np.zeros(shifted.shape[:3])  # (B, S, P)
     evidence = -(loss * has[:, None]).sum(-1)  # (B, S)
     weight = np.exp(evidence - evidence.max(1, keepdims=True))
     weight /= weight.sum(1, keepdims=True)

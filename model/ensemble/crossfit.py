@@ -64,7 +64,7 @@ def crossfit(
             "pooled": _pooled_scores(dataset, targets, models, store),
         }
         votes[name] = OutOfSample(targets=targets, fold=dataset.fold[targets.unit], rungs=rungs)
-    members = dataset.folds * config.members_per_fold
+    members = dataset.folds * dataset.members_per_fold
     warm = previous is not None and _fits(previous, members, dataset, store, config)
     committee, history = _train(dataset, store, config, members, previous if warm else None, device, progress)
     for name, array in _network_scores(dataset, store, committee, votes).items():

@@ -32,11 +32,14 @@ def to_probabilities(space: Space, scores: NDArray[np.floating]) -> Floats:
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip(scores, -60.0, 60.0))))
 
 
-def loss_and_slope(space: Space, scores: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
-    """Negative log-likelihood of each vote (N,) and its derivative by the scores (N, C)."""
+def losses(space: Space, scores: Floats, y: NDArray[np.floating]) -> Floats:
+    """Negative log-likelihood of each vote, (...), of scores and votes (..., C)."""
     if space.kind is ValueKind.CLASS:
         top = scores.max(-1, keepdims=True)
-        log_norm = top[..., 0] + np.log(np.exp(scores - top).sum(-1))
-        return log_norm - (scores * y).sum(-1), to_probabilities(space, scores) - y
-    loss = np.logaddexp(0.0, scores) - scores * y
-    return loss.sum(-1), to_probabilities(space, scores) - y
+        return np.asarray(top[..., 0] + np.log(np.exp(scores - top).sum(-1)) - (scores * y).sum(-1))
+    return np.asarray((np.logaddexp(0.0, scores) - scores * y).sum(-1))
+
+
+def loss_and_slope(space: Space, scores: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
+    """Negative log-likelihood of each vote (N,) and its derivative by the scores (N, C)."""
+    return losses(space, scores, y), to_probabilities(space, scores) - y

@@ -2,7 +2,7 @@
 
 Cross-attention has two equal orders. With head width e and tokens X (T, D),
 
-    plain:   softmax(q (X W_k)^T) (X W_v)        2 T D d + 2 Q T d     multiplications a task
+    plain:   softmax(q (X W_k)^T) (X W_v)        2 T D d + 2 Q T d   products a task
     folded:  softmax((q W_k^T) X^T) X, then W_v  2 Q H T D + 2 Q d D
 
 and the folded one never projects a token, so it wins when Q H is small beside d. A bias of the keys would cancel in the

@@ -1,0 +1,13 @@
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize("module", [
+    "model", "model.config", "model.spaces", "model.votes", "model.simulate", "model.evaluate.metrics",
+    "model.evaluate.splits", "model.encoders", "model.checkpoint", "model.ensemble.consensus",
+])
+def test_light_modules_load_no_torch(module):
+    code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
