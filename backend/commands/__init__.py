@@ -1,10 +1,25 @@
 """The commands of `python -m backend`, one module each. To add one: write a module with a `COMMAND`, list it here."""
 
-from backend.commands import deliver, predict, serve, status, train, worker
+from backend.commands import (
+    aggregate,
+    agreement,
+    annotator_token,
+    convert,
+    deliver,
+    identify,
+    predict,
+    serve,
+    simulate,
+    status,
+    train,
+    worker,
+)
 from backend.commands.base import Command
 
 COMMANDS: tuple[Command, ...] = (
     serve.COMMAND, worker.COMMAND, status.COMMAND, train.COMMAND, deliver.COMMAND, predict.COMMAND,
+    annotator_token.COMMAND,
+    aggregate.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND, convert.COMMAND,
 )
 
 __all__ = ["COMMANDS", "Command"]

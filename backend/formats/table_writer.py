@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -41,7 +42,8 @@ def write_parquet(dataset: Dataset, path: Path, options: WriteOptions) -> None:
 def write_delimited(table: pa.Table, path: Path, delimiter: str) -> None:
     """Any table as text, whole or not at all."""
     plain = pa.schema([(field.name, _plain(field.type)) for field in table.schema])
-    style = pa_csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="needed")
+    quoting = "needed" if _needs_quotes(table, delimiter) else "none"  # Arrow's "needed" quotes every text
+    style = pa_csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style=quoting)
     with whole_file(path) as aside, aside.open("wb") as file:
         file.write((delimiter.join(table.column_names) + "\n").encode())
         with pa_csv.CSVWriter(file, plain, write_options=style) as writer:
@@ -110,6 +112,17 @@ def _gold(dataset: Dataset, unit: NDArray[np.int32], more: int) -> pa.Dictionary
         rows = control == position
         codes[rows] = table[unit[rows]]
     return encoded(codes, labels)
+
+
+def _needs_quotes(table: pa.Table, delimiter: str) -> bool:
+    """Whether a text holds the delimiter, a quote, a line end, or spaces that a reader may cut off."""
+    pattern = f'[{delimiter}"\r\n]|^\\s|\\s$|^$'
+    for column in table.columns:
+        for chunk in column.chunks:
+            texts = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+            if pa.types.is_string(texts.type) and pc.any(pc.match_substring_regex(texts, pattern)).as_py():
+                return True
+    return False
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -1,0 +1,172 @@
+"""What `identify` finds, as two tables: a row for each annotator and a row for each task.
+
+Columns that a data set has nothing for (speed without times, accuracy without gold) are not there.
+
+Shape legend: U units, A annotators, C classes, E epochs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.errors import ClientError
+from backend.formats import Dataset
+
+if TYPE_CHECKING:
+    from model.crowd import Aggregate, Aggregator, AnswerMatrix
+    from model.quality.annotators import Against
+    from model.quality.drift import Drift
+    from model.quality.faults import Findings
+
+GLAD_VOTES = 200_000  # GLAD takes long beyond
+GROUPS_OF = 400  # annotators; pairwise tables grow with the square
+Floats = NDArray[np.float64]
+Columns = dict[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """Everything that the tables are made of."""
+
+    dataset: Dataset
+    control: str
+    answers: AnswerMatrix
+    faults: Findings
+    surprise: Floats | None  # (U,)
+    drift: Drift | None  # None where the votes have no times
+    glad: Aggregate | None
+    logits: Floats | None  # (E, U, C)
+
+    @property
+    def against(self) -> Against:
+        return self.faults.against
+
+
+def find(
+    dataset: Dataset, control: str, answers: AnswerMatrix, method: Aggregator, *, logits: Floats | None, glad: bool
+) -> Found:
+    """Run the aggregator and the detectors. Raises ModelError when the method has no likelihood."""
+    from model.crowd.glad import Glad
+    from model.crowd.leave_one_out import VotePredictor, posterior_without
+    from model.quality.drift import drift, rightness
+    from model.quality.faults import FaultFinder
+    from model.quality.tasks import disagreement_after_bias
+
+    faults = FaultFinder(method=method).find(answers)
+    surprise = None
+    if faults.fitted.counts is not None:
+        predicted = VotePredictor().predict_votes(method, answers, faults.fitted)
+        surprise = disagreement_after_bias(answers, faults.fitted, predicted)
+    drifting = None
+    if answers.time is not None and faults.fitted.confusion is not None:
+        belief = posterior_without(method, answers, faults.fitted)
+        drifting = drift(answers, *rightness(answers, belief, faults.fitted.confusion))
+    fitted = Glad().fit(answers) if glad or len(answers) <= GLAD_VOTES else None
+    return Found(dataset=dataset, control=control, answers=answers, faults=faults, surprise=surprise, drift=drifting,
+                 glad=fitted, logits=logits)
+
+
+def annotator_columns(found: Found) -> Columns:
+    """(A,) columns; `kappa` is the accuracy beyond chance by which the worst come first."""
+    from model.quality.annotators import against_labels, spammer_score, trace
+    from model.quality.clusters import group_annotators
+    from model.quality.margins import annotator_area_under_margin
+
+    answers, against, fitted = found.answers, found.against, found.faults.fitted
+    columns: dict[str, Any] = {
+        "annotator": list(answers.annotators),
+        "votes": np.bincount(answers.annotator, minlength=len(answers.annotators)),
+        "accuracy": against.accuracy, "low": against.low, "high": against.high, "kappa": against.kappa,
+    }
+    gold = answers.gold_codes(found.dataset.gold.get(found.control))
+    if (gold >= 0).any():
+        columns["gold_accuracy"] = against_labels(answers, gold).accuracy
+    if fitted.confusion is not None:
+        columns["trace"], columns["spammer_score"] = trace(fitted.confusion), spammer_score(fitted.confusion)
+    if found.glad is not None:
+        columns["glad_ability"] = found.glad.skill
+    if found.logits is not None and fitted.confusion is not None:
+        columns["waum"] = annotator_area_under_margin(answers, found.logits, fitted.confusion)
+    top = [answers.classes[code] if len(answers.classes) else "" for code in found.faults.top_class]
+    columns["top_class"], columns["top_share"] = top, found.faults.top_share
+    columns |= _history(found)
+    if found.drift is not None:
+        columns["drift_p"] = found.drift.p_value
+    if 2 < len(answers.annotators) <= GROUPS_OF:
+        columns["group"] = group_annotators(answers).member
+    columns["fault"] = [None if fault == "none" else fault.value for fault in found.faults.fault]
+    return {name: _plain(column) for name, column in columns.items()}
+
+
+def task_columns(found: Found) -> Columns:
+    """(U,) columns; `surprise` is the disagreement that the annotators' habits do not explain."""
+    from model.quality.margins import area_under_margin, weighted_area_under_margin
+    from model.quality.tasks import entropy, posterior_entropy
+
+    answers, fitted = found.answers, found.faults.fitted
+    names = [*answers.classes, None]  # code -1 is the last
+    columns: dict[str, Any] = {
+        "task": list(answers.units), "votes": np.diff(answers.indptr),
+        "label": [names[code] for code in fitted.label.tolist()], "confidence": fitted.confidence,
+        "entropy": entropy(answers), "smoothed_entropy": entropy(answers, smoothing=1.0),
+        "posterior_entropy": posterior_entropy(fitted),
+        "surprise": found.surprise if found.surprise is not None else posterior_entropy(fitted),
+    }
+    if found.glad is not None and found.glad.difficulty is not None:
+        columns["glad_difficulty"] = np.where(answers.voted, found.glad.difficulty, np.nan)
+    if found.logits is not None:
+        columns["aum"] = area_under_margin(found.logits, fitted.label)
+        if fitted.confusion is not None:
+            columns["waum"] = weighted_area_under_margin(answers, found.logits, fitted.confusion)
+    gold = found.dataset.gold.get(found.control, {})
+    if gold:
+        columns["gold"] = [gold.get(unit) for unit in answers.units]
+    return {name: _plain(column) for name, column in columns.items()}
+
+
+def read_logits(path: Path, answers: AnswerMatrix) -> Floats:
+    """(E, U, C) logits in the order of the answers' tasks and classes, from an .npz file. Raises ClientError."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            missing = [name for name in ("logits", "tasks", "classes") if name not in stored]
+            if missing:
+                raise ClientError(f"{path.name} lacks {', '.join(missing)}; it has {', '.join(stored)}.")
+            logits = np.asarray(stored["logits"], dtype=np.float64)
+            tasks, classes = [str(each) for each in stored["tasks"]], [str(each) for each in stored["classes"]]
+    except (ValueError, EOFError, TypeError, AttributeError) as error:
+        raise ClientError(f"{path.name} is not an .npz file with logits, tasks and classes.") from error
+    if logits.ndim != 3 or logits.shape[1:] != (len(tasks), len(classes)):
+        raise ClientError(f"{path.name}: logits have shape {logits.shape}, needed is (epochs, tasks, classes).")
+    for what, there, needed in (("task", tasks, answers.units), ("class", classes, answers.classes)):
+        lacking = set(needed) - set(there)
+        if lacking:
+            raise ClientError(f"{path.name} has no logits for the {what} {min(lacking)}.")
+    task_at, class_at = ({name: i for i, name in enumerate(table)} for table in (tasks, classes))
+    return logits[:, [task_at[unit] for unit in answers.units]][:, :, [class_at[name] for name in answers.classes]]
+
+
+def _history(found: Found) -> dict[str, Any]:
+    """What repeats and lead times tell, from all votes of the control, the replaced ones too."""
+    from model.quality.annotators import self_consistency, speed
+
+    votes = found.dataset.votes
+    rows = np.flatnonzero(votes.control == votes.controls.index(found.control)) if found.control in votes.controls \
+        else np.empty(0, np.int64)
+    unit, annotator, n = votes.unit[rows], votes.annotator[rows], len(votes.annotators)
+    columns: dict[str, Any] = {}
+    repeats = self_consistency(unit, annotator, votes.value[rows], n)
+    if repeats.pairs.any():
+        columns["self_consistency"] = repeats.share
+    if found.dataset.lead_time_s is not None:
+        pace = speed(unit, annotator, found.dataset.lead_time_s[rows], n)
+        columns["median_s"], columns["relative_speed"] = pace.median_s, pace.relative
+    return columns
+
+
+def _plain(column: Any) -> list[Any]:
+    return column.tolist() if isinstance(column, np.ndarray) else list(column)

@@ -1,0 +1,169 @@
+"""`identify`: who is reliable, which tasks are hard, and what leaving the worst annotators out does."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+
+from backend.commands.base import Arguments, Command
+from backend.commands.dataset import (
+    answers_of,
+    cell,
+    check_output,
+    dataset_arguments,
+    load,
+    say,
+    show_table,
+    working,
+    write_columns,
+    write_json,
+)
+from backend.commands.findings import Columns, annotator_columns, find, read_logits, task_columns
+from backend.commands.methods import make_method
+from backend.errors import ClientError
+from backend.settings import Settings
+
+if TYPE_CHECKING:
+    from model.crowd.base import Aggregate
+    from model.quality.prune import PruneRule
+
+PRUNE_BELOW = 0.1  # kappa: hardly better than the annotator's own habits would reach by chance
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    dataset_arguments(parser)
+    add = parser.add_argument
+    add("-s", "--method", metavar="METHOD", default="dawid-skene",
+        help="the aggregator whose posteriors the annotators are measured against (one with a likelihood)")
+    add("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of the method")
+    add("--top", metavar="N", type=int, default=20, help="rows of each table that are shown")
+    add("--glad", action="store_true", help="GLAD's abilities and difficulties also for more than 200,000 votes")
+    add("--logits", metavar="FILE", type=Path,
+        help="a classifier's training, for AUM and WAUM: NumPy .npz with logits (epochs, tasks, classes), tasks and "
+        "classes (their names)")
+    add("--prune", action="store_true", help="leave out the worst annotators and show the labels before and after")
+    add("--below", metavar="X", type=float,
+        help=f"prune those whose kappa against the others is below X; default: {PRUNE_BELOW}")
+    add("--share", metavar="X", type=float, help="prune this share of the annotators instead, the worst by kappa")
+    add("--min-votes", metavar="N", type=int, default=10, help="never prune annotators with fewer votes")
+    add("--out", metavar="FILE", type=Path,
+        help="write all rows: one .json, or two tables NAME-annotators and NAME-tasks (.csv, .tsv, .parquet)")
+
+
+def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
+    check_output(arguments.out)
+    rule = _rule(arguments)
+    dataset = load(arguments)
+    control = dataset.control(arguments.control)
+    answers = answers_of(dataset, control, times=True)
+    if not len(answers):
+        raise ClientError(f"{arguments.dataset.name} has no votes to judge.")
+    method = make_method(arguments.method, arguments.set)
+    logits = read_logits(arguments.logits, answers) if arguments.logits is not None else None
+    with working(f"judging {len(answers.annotators)} annotators and {len(answers.units)} tasks"):
+        findings = find(dataset, control, answers, method, logits=logits, glad=arguments.glad)
+        annotators, tasks = annotator_columns(findings), task_columns(findings)
+    top = max(arguments.top, 0)
+    worst = sorted(range(len(answers.annotators)), key=lambda row: _low_first(annotators["kappa"][row]))
+    hardest = sorted(range(len(answers.units)), key=lambda row: -_low_first(tasks["surprise"][row], np.inf))
+    show_table(console, f"Annotators, worst first ({len(worst)})", annotators, worst[:top])
+    console.print()
+    show_table(console, f"Tasks, most surprising votes first ({len(hardest)})", tasks, hardest[:top])
+    faults: dict[str, list[str]] = {}
+    for name, fault in zip(annotators["annotator"], annotators["fault"], strict=True):
+        if fault:
+            faults.setdefault(fault, []).append(name)
+    say(console, "faults: " + ("; ".join(f"{fault}: {', '.join(names)}" for fault, names in faults.items()) or "none"))
+    pruning: dict[str, Any] = {}
+    if rule is not None:
+        from model.quality.prune import prune
+
+        with working("pruning"):
+            pruned = prune(answers, findings.against.kappa, rule, method)
+        gold = dataset.gold.get(control, {})
+        pruning = {
+            "rule": f"kappa against the others: {pruned.rule}", "dropped": list(pruned.dropped),
+            "dropped_votes": pruned.dropped_votes, "relabelled": int(pruned.changed.sum()),
+            "unlabelled_now": int(pruned.lost.sum()),
+            "before": _summary(pruned.before, pruned.alpha_before, gold),
+            "after": _summary(pruned.after, pruned.alpha_after, gold),
+        }
+        _show_pruning(pruning, console)
+    if arguments.out is not None:
+        _write(arguments.out, annotators, tasks, pruning, console)
+    return 0
+
+
+def _rule(arguments: Arguments) -> PruneRule | None:
+    if not arguments.prune:
+        if arguments.below is not None or arguments.share is not None:
+            raise ClientError("--below and --share belong to --prune.")
+        return None
+    if arguments.below is not None and arguments.share is not None:
+        raise ClientError("Give either --below or --share.")
+    from backend.commands.dataset import sentences
+    from model.quality.prune import PruneRule
+
+    with sentences():
+        if arguments.share is not None:
+            return PruneRule(share=arguments.share, min_votes=arguments.min_votes)
+        below = PRUNE_BELOW if arguments.below is None else arguments.below
+        return PruneRule(below=below, min_votes=arguments.min_votes)
+
+
+def _summary(fitted: Aggregate, alpha: float, gold: dict[str, str] | Any) -> dict[str, Any]:
+    labels = {unit: label for unit, label, _ in fitted.rows() if label is not None}
+    confidence = fitted.confidence[fitted.label >= 0]
+    judged = [labels[unit] == label for unit, label in gold.items() if unit in labels]
+    return {
+        "labelled": len(labels), "mean_confidence": float(confidence.mean()) if len(confidence) else float("nan"),
+        "krippendorff_alpha": alpha, **({"accuracy": float(np.mean(judged))} if judged else {}),
+    }
+
+
+def _show_pruning(pruning: dict[str, Any], console: Console) -> None:
+    console.print()
+    dropped = pruning["dropped"]
+    say(console, f"prune rule: {pruning['rule']}")
+    say(console, f"dropped {len(dropped)} annotators with {pruning['dropped_votes']} votes: "
+        f"{', '.join(dropped) or 'none'}")
+    before, after = pruning["before"], pruning["after"]
+    columns = {"": list(before), "before": list(before.values()), "after": [after.get(key) for key in before]}
+    show_table(console, "Aggregation before and after", columns, range(len(before)))
+    say(console, f"{pruning['relabelled']} tasks got another label, {pruning['unlabelled_now']} lost theirs")
+
+
+def _write(path: Path, annotators: Columns, tasks: Columns, pruning: dict[str, Any], console: Console) -> None:
+    if path.suffix.lower() == ".json":
+        rows = {
+            name: [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+            for name, table in (("annotators", annotators), ("tasks", tasks))
+        }
+        write_json(path, {**rows, **({"prune": pruning} if pruning else {})})
+        say(console, f"written to {path}")
+        return
+    for name, table in (("annotators", annotators), ("tasks", tasks)):
+        one = path.with_name(f"{path.stem}-{name}{path.suffix}")
+        write_columns(one, {key: [None if cell(each) == "" else each for each in column]
+                            for key, column in table.items()})
+        say(console, f"written to {one}")
+
+
+def _low_first(value: float | None, otherwise: float = np.inf) -> float:
+    """A sort key; what is unknown comes last."""
+    if value is None or value != value:
+        return otherwise if otherwise < 0 else float(np.copysign(np.inf, otherwise))
+    return value
+
+
+COMMAND = Command(
+    name="identify", help="who is reliable and which tasks are hard, in a data set", arguments=_arguments, run=_run,
+    description="Judge annotators and tasks from the votes alone. Annotators are measured against what the others say "
+    "(never against a consensus that contains their own vote) and, where there is gold, against gold; faults are told "
+    "apart: constant answers, inverted answers, drift, spam. Tasks are ranked by how much their votes surprise after "
+    "each annotator's habits are allowed for.",
+)
