@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,7 +74,8 @@ class AnswerMatrix:
     @classmethod
     def from_codes(
         cls, *, units: Sequence[str], annotators: Sequence[str], classes: Sequence[str], unit: ArrayLike,
-        annotator: ArrayLike, label: ArrayLike, weight: ArrayLike | None = None, time: ArrayLike | None = None, keep_time: bool = False,
+        annotator: ArrayLike, label: ArrayLike, weight: ArrayLike | None = None, time: ArrayLike | None = None,
+        keep_time: bool = False,
     ) -> AnswerMatrix:
         """From integer columns into id tables; a label of -1 is missing. Raises ModelError for codes out of range.
 
@@ -169,6 +170,16 @@ class AnswerMatrix:
             annotator=self.annotator[rows], label=self.label[rows],
             weight=None if self.weight is None else self.weight[rows], indptr=indptr,
             time=None if self.time is None else self.time[rows],
+        )
+
+    def take_units(self, chosen: NDArray[np.bool_]) -> AnswerMatrix:
+        """The chosen units (U,) with all their votes; the other id tables stay."""
+        rows = chosen[self.unit]
+        position = np.cumsum(chosen, dtype=np.int32) - np.int32(1)
+        part = self.select(rows)
+        return replace(
+            part, units=tuple(name for name, taken in zip(self.units, chosen, strict=True) if taken),
+            unit=position[part.unit], indptr=np.append(part.indptr[:-1][chosen], part.indptr[-1]).astype(np.int32),
         )
 
     def gold_codes(self, gold: Gold | None) -> NDArray[np.int32]:

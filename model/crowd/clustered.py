@@ -6,7 +6,7 @@
 
 The objective is the evidence bound plus the Dirichlet smoothing; it never falls. An iteration is linear in votes: the
 votes are summed to (A, C, C) first, and clusters only see that. Starts: k-means over smoothed confusion matrices, from
-the soft vote and from Dawid-Skene, seeded; the two best after a
+the soft vote and from Dawid-Skene, on a sample of units, seeded; the two best after a
 few iterations are run to the end and the better bound is kept. Without `n_clusters`, held-out votes choose it.
 
 Shape legend: U units, A annotators, C classes, G clusters.
@@ -27,6 +27,7 @@ from model.crowd.sums import Floats, VoteBlocks, safe_log, softmax_rows
 
 _CANDIDATES = (1, 2, 3, 4, 6, 8, 10, 15)
 _HELD_OUT, _SPLITS = 0.2, 3
+_SAMPLE = 50_000  # votes that the number of clusters and the starts are tried on
 _SCREEN = 10  # iterations that every start gets
 _KEPT = 2  # starts that are then run to convergence
 
@@ -51,6 +52,21 @@ class ClusteredDawidSkene(Aggregator):
         if n_clusters is None:
             n_clusters = self.choose_clusters(answers, gold)
         n_clusters = max(1, min(n_clusters, len(answers.annotators)))
+        sample, sample_gold = self._sample(answers, gold)
+        tried = self._screen(sample, sample_gold, n_clusters)
+        blocks = VoteBlocks(answers)
+        ends: list[Estimate] = []
+        for first in tried:
+            if sample is answers:
+                start, history = first.posterior, first.objective
+            else:
+                start, history = DawidSkene(max_iter=10)._estimate(answers, gold, None).posterior, ()
+            end = self._climb(blocks, answers, gold, start, first.parameters["cluster"], self.max_iter)
+            ends.append(replace(end, objective=history + end.objective))
+        return max(ends, key=lambda e: e.objective[-1])
+
+    def _screen(self, answers: AnswerMatrix, gold: Codes, n_clusters: int) -> list[Estimate]:
+        """The most promising of the seeded starts, after a few iterations each."""
         blocks = VoteBlocks(answers)
         warm = DawidSkene(max_iter=50)._estimate(answers, gold, None).posterior
         starts = (start_posterior(answers, gold), warm)
@@ -61,14 +77,19 @@ class ClusteredDawidSkene(Aggregator):
             members = self._first_members(blocks, answers, start, n_clusters, rng)
             tried.append(self._climb(blocks, answers, gold, start, members, _SCREEN))
             tried = sorted(tried, key=lambda e: -e.objective[-1])[:_KEPT]
-        ends: list[Estimate] = []
-        for first in tried:
-            end = self._climb(blocks, answers, gold, first.posterior, first.parameters["cluster"], self.max_iter)
-            ends.append(replace(end, objective=first.objective + end.objective))
-        return max(ends, key=lambda e: e.objective[-1])
+        return tried
+
+    def _sample(self, answers: AnswerMatrix, gold: Codes) -> tuple[AnswerMatrix, Codes]:
+        """Random units with about `_SAMPLE` votes, at least 20 an annotator; all of them when there are no more."""
+        share = max(_SAMPLE, 20 * len(answers.annotators)) / max(len(answers), 1)
+        if share >= 1.0:
+            return answers, gold
+        chosen = np.random.default_rng(self.seed).random(len(answers.units)) < share
+        return answers.take_units(chosen), gold[chosen]
 
     def choose_clusters(self, answers: AnswerMatrix, gold: Codes) -> int:
         """The number of clusters under which votes that were left out are the most likely."""
+        answers, gold = self._sample(answers, gold)
         scores = {n: 0.0 for n in _CANDIDATES if n <= len(answers.annotators)}
         overlapping = np.diff(answers.indptr)[answers.unit] > 1
         rng = np.random.default_rng(self.seed)

@@ -100,10 +100,14 @@ def normalise_rows(table: Floats, empty: Floats | float) -> Floats:
 
 def class_totals(answers: AnswerMatrix, per_vote: Floats | None = None) -> Floats:
     """(U, C) sum of `per_vote` (N,) (the weights when None) over the votes for each class of each unit."""
+    weights = answers.weights if per_vote is None else per_vote
+    return np.asarray(votes_table(answers, weights).toarray(), dtype=np.float64)
+
+
+def votes_table(answers: AnswerMatrix, per_vote: Floats) -> sparse.csr_array:
+    """Sparse (U, C) with `per_vote` (N,) at each vote's unit and class; entries of one unit and class add up."""
     n_units, _, n_classes = answers.shape
-    weights = answers.weight if per_vote is None else per_vote
-    totals = np.bincount(answers.cell, weights, minlength=n_units * n_classes)
-    return totals.astype(np.float64, copy=False).reshape(n_units, n_classes)
+    return sparse.csr_array((per_vote, answers.label, answers.indptr), shape=(n_units, n_classes), copy=False)
 
 
 def annotator_totals(answers: AnswerMatrix, per_vote: Floats | None = None) -> Floats:

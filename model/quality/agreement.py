@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from model.crowd.answers import AnswerMatrix
+from model.crowd.sums import class_totals, votes_table
 
 Floats = NDArray[np.float64]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -29,19 +30,19 @@ Level = Literal["nominal", "ordinal", "interval"]
 
 def unit_counts(answers: AnswerMatrix) -> Floats:
     """(U, C) number of votes for each class of each unit."""
-    n_units, _, n_classes = answers.shape
-    counts = np.bincount(answers.cell, minlength=n_units * n_classes)
-    return counts.reshape(n_units, n_classes).astype(np.float64)
+    return class_totals(answers, np.ones(len(answers)))
 
 
-def coincidences(counts: Floats) -> Floats:
-    """(C, C) Krippendorff's coincidence matrix of (U, C) vote counts: each unit's ordered pairs over (votes - 1)."""
-    votes = counts @ np.ones(counts.shape[1])
-    pairable = votes > 1
-    counts, votes = (counts, votes) if pairable.all() else (counts[pairable], votes[pairable])
-    scaled = counts / np.maximum(votes - 1.0, 1.0)[:, None]
-    table: Floats = scaled.T @ counts
-    table[np.diag_indices_from(table)] -= scaled.sum(axis=0)
+def coincidences(answers: AnswerMatrix) -> Floats:
+    """(C, C) Krippendorff's coincidence matrix: each unit's ordered pairs of votes, over (votes of the unit - 1)."""
+    n_classes = len(answers.classes)
+    if n_classes == 0:
+        return np.zeros((0, 0))
+    votes = np.diff(answers.indptr)
+    share = np.where(votes > 1, 1.0 / np.maximum(votes - 1, 1), 0.0)  # (U,)
+    counts = unit_counts(answers)
+    table = np.asarray(votes_table(answers, np.repeat(share, votes)).T @ counts)
+    table[np.diag_indices(n_classes)] -= share @ counts
     return table
 
 
@@ -77,7 +78,7 @@ def alpha_of(table: Floats, level: Level = "nominal", values: Floats | None = No
 
 def krippendorff_alpha(answers: AnswerMatrix, level: Level = "nominal", values: Floats | None = None) -> float:
     """Krippendorff's alpha; classes must stand in order for `ordinal` and `interval`."""
-    return alpha_of(coincidences(unit_counts(answers)), level, values)
+    return alpha_of(coincidences(answers), level, values)
 
 
 def percent_agreement(answers: AnswerMatrix) -> float:
@@ -111,7 +112,7 @@ def gwet_ac1(answers: AnswerMatrix) -> float:
 
 def class_agreement(answers: AnswerMatrix) -> Floats:
     """(C,) of the pairs with a vote for this class, the share in which the other says it too; NaN for unused ones."""
-    table = coincidences(unit_counts(answers))
+    table = coincidences(answers)
     totals = table.sum(axis=0)
     with np.errstate(invalid="ignore"):
         return np.where(totals > 0, np.diagonal(table) / np.where(totals > 0, totals, 1.0), np.nan)
@@ -119,7 +120,7 @@ def class_agreement(answers: AnswerMatrix) -> Floats:
 
 def class_alpha(answers: AnswerMatrix) -> Floats:
     """(C,) nominal alpha of each class against all others."""
-    table = coincidences(unit_counts(answers))
+    table = coincidences(answers)
     totals, n = table.sum(axis=0), float(table.sum())
     out = np.full(len(totals), np.nan)
     for k in range(len(totals)):

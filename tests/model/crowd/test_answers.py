@@ -70,6 +70,17 @@ def test_select_and_shape():
     assert part.indptr.tolist() == [0, 1, 2] and part.weights.tolist() == [2, 3]
 
 
+def test_take_units_keeps_their_votes_and_the_other_tables():
+    answers = AnswerMatrix.from_columns(
+        ["t1", "t1", "t2", "t4"], ["a", "b", "a", "c"], ["x", "y", "x", "y"], weights=[1, 2, 3, 4], all_units=["t3"]
+    )
+    part = answers.take_units(np.array([True, False, True, True]))
+    assert part.units == ("t1", "t3", "t4") and part.annotators == answers.annotators
+    assert part.unit.tolist() == [0, 0, 2] and part.indptr.tolist() == [0, 2, 2, 3]
+    assert part.weights.tolist() == [1, 2, 4] and part.voted.tolist() == [True, False, True]
+    assert len(answers.take_units(np.zeros(4, dtype=np.bool_))) == 0
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

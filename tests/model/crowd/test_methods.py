@@ -118,6 +118,16 @@ def test_dswc_finds_the_two_groups_and_their_number(crowd):
     assert ClusteredDawidSkene(n_clusters=None).choose_clusters(answers, answers.gold_codes(None)) in (2, 3)
 
 
+def test_dswc_on_a_sample_of_units_gives_the_same_answer(crowd, monkeypatch):
+    data = crowd(units=900, annotators=10, per_unit=5, seed=3)
+    method = ClusteredDawidSkene(n_clusters=2, restarts=4)
+    whole = method.fit(data.answers)
+    monkeypatch.setattr("model.crowd.clustered._SAMPLE", 1000)
+    part = method.fit(data.answers)
+    assert np.mean(whole.label == part.label) > 0.98
+    assert part.posterior.shape == (900, 3) and len(part.units) == 900
+
+
 def test_ordinal_beats_free_confusions_on_few_ordered_votes():
     rng = np.random.default_rng(3)
     truth = rng.integers(5, size=150)
