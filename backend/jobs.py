@@ -139,6 +139,8 @@ def _follow_up(services: Services, job: Job, figures: Figures) -> None:
     if job.kind is JobKind.TRAIN and figures.get("verdict") == Verdict.PUBLISHED:
         if project is not None and services.triggers.delivers(project):
             services.triggers.deliver_now(job.project)
+    elif job.kind is JobKind.DELIVER and figures.get("drafts_left", 0):
+        services.triggers.deliver_now(job.project)  # the time for drafts was up
     elif job.kind is JobKind.RECONCILE and figures.get("tasks", 0):
         services.store.jobs.enqueue(JobKind.ENCODE, job.project)
     elif job.kind is JobKind.ENCODE and figures.get("next_after_id"):

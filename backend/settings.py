@@ -168,6 +168,9 @@ class Settings:
     basic_auth_user: str = setting("", "User name for basic auth on everything but /health.", env="BASIC_AUTH_USER",
                                    pattern=r"[^:]+", words="text without a colon")
     basic_auth_pass: str = setting("", "Password for basic auth.", env="BASIC_AUTH_PASS", secret=True)
+    secret_key: str = setting(
+        "", "Key under which annotators' tokens are encrypted; empty means the file `secret.key` in the data folder, "
+        "which is made when it is needed.", pattern=r"[A-Za-z0-9_-]{43}=", words="a Fernet key", secret=True)
     log_level: str = setting("INFO", "How much is logged.", env="LOG_LEVEL", choices=LOG_LEVELS)
 
     encoder: str = setting(
@@ -206,6 +209,9 @@ class Settings:
     middleware: bool = setting(
         True, "The `labelstudio` middleware is installed in Label Studio. Without it Label Studio cannot tell "
         "annotators apart, and the control arm withholds whole tasks.", per_project=True)
+    draft_next_tasks: int = setting(
+        20, "Drafts are made for this many next tasks of each annotator who gave their token; only without the "
+        "middleware.", unit="tasks", least=0, most=1000, per_project=True)
     deliver: bool = setting(True, "Deliver predictions to Label Studio in bulk.", per_project=True)
     consensus_every_s: float = setting(300.0, "Shortest time between two deliveries of the consensus.",
                                        unit="seconds", least=0, per_project=True)

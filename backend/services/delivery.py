@@ -8,6 +8,7 @@
 Invariants: what Label Studio has already is asked of it before an import is resumed, so nothing is sent twice; that
 predictions can be seen is remembered before they are sent; a delivery whose version is not the published one any more
 is given up for a new one. The consensus goes at most every `consensus_every_s` unless forced, own predictions always.
+Where annotators gave their tokens, own predictions become drafts at the end (`drafts`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from backend.records import Delivery as DeliveryRecord
 from backend.records import DeliveryStep, OwnPrediction, Project
 from backend.registry import Loaded, Registry
 from backend.services import delivery_plan as plan
+from backend.services.drafts import Drafts
 from backend.services.features import Features
 from backend.services.overrides import settings_of
 from backend.services.prediction import Prediction, trained_on
@@ -86,6 +88,7 @@ class Delivery:
     def __init__(
         self, *, store: Store, label_studio: LabelStudio, features: Features, registry: Registry,
         prediction: Prediction, settings: Settings, clock: Clock, wait: Callable[[float], None] = time.sleep,
+        drafts: Drafts | None = None,
     ) -> None:
         self._store = store
         self._label_studio = label_studio
@@ -95,6 +98,7 @@ class Delivery:
         self._settings = settings
         self._clock = clock
         self._wait = wait
+        self._drafts = drafts
 
     def run(self, project: str, progress: Progress, *, force: bool = False) -> dict[str, Any]:
         """Deliver what is due; returns counts. Raises JobFailed where Label Studio fails, to be resumed by a retry."""
@@ -130,6 +134,8 @@ class Delivery:
                 self._select(this)  # a delete may have reset it
             this.figures["seconds"] = round(time.monotonic() - started, 2)
             self._store_step(this, DeliveryStep.DONE)
+        if self._drafts is not None:
+            this.figures |= self._drafts.run(project, loaded, this.config, progress)
         progress(1.0, "delivered")
         return {"version": this.target, "consensus_due": this.delivery is not None, **this.figures}
 

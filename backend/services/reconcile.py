@@ -152,7 +152,7 @@ class Reconciler:
         Returns the HTTP status with which Label Studio refused it; None when it is there or not wanted.
         """
         if not self._settings.url:
-            return
+            return None
         secret = self._settings.webhook_secret
         headers = {SECRET_HEADER: secret} if secret else {}
         address = self._settings.url.rstrip("/") + "/webhook"
