@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backend.ports import Clock, LabelStudio, Store
+from backend.ports import Clock, Desk, LabelStudio, OpenDesk, Store
 from backend.queues import EmbeddedQueue, JobQueue
 from backend.settings import Settings
 
 if TYPE_CHECKING:
     from backend.registry import Registry
+    from backend.services.annotator_tokens import AnnotatorTokens
     from backend.services.delivery import Delivery
     from backend.services.features import Features
     from backend.services.ingest import Ingest
@@ -73,6 +74,7 @@ def build_services(
     """
     from backend.registry import Registry
     from backend.services.delivery import Delivery
+    from backend.services.drafts import Drafts
     from backend.services.features import Features
     from backend.services.ingest import Ingest
     from backend.services.prediction import Prediction
@@ -89,6 +91,11 @@ def build_services(
     )
     registry = Registry(store=store, folder=settings.model_dir, device=device_of(settings), clock=clock)
     prediction = Prediction(store=store, features=features, registry=registry, settings=settings, clock=clock)
+    drafts = Drafts(
+        store=store, label_studio=label_studio, features=features, prediction=prediction,
+        tokens=annotator_tokens(settings, store, clock=clock), open_desk=desk_opener(settings), settings=settings,
+        clock=clock,
+    )
     return Services(
         settings=settings,
         store=store,
@@ -101,7 +108,7 @@ def build_services(
         prediction=prediction,
         delivery=Delivery(
             store=store, label_studio=label_studio, features=features, registry=registry, prediction=prediction,
-            settings=settings, clock=clock,
+            settings=settings, clock=clock, drafts=drafts,
         ),
         triggers=Triggers(store=store, settings=settings, clock=clock),
         clock=clock,
@@ -125,6 +132,23 @@ def open_label_studio(settings: Settings) -> LabelStudio:
     from backend.client import LabelStudioClient
 
     return LabelStudioClient(settings)
+
+
+def desk_opener(settings: Settings) -> OpenDesk:
+    """What turns an annotator's token into access to Label Studio; no request is made here."""
+    from backend.client import DeskClient
+
+    def open_desk(token: str) -> Desk:
+        return DeskClient(settings, token)
+
+    return open_desk
+
+
+def annotator_tokens(settings: Settings, store: Store, *, clock: Clock = utc_now) -> AnnotatorTokens:
+    """The tokens that annotators gave, and the key that they are encrypted under."""
+    from backend.services.annotator_tokens import AnnotatorTokens
+
+    return AnnotatorTokens(store=store, settings=settings, open_desk=desk_opener(settings), clock=clock)
 
 
 def load_encoder(settings: Settings) -> Encoder:

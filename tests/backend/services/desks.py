@@ -1,6 +1,6 @@
 """Label Studio's drafts in memory: what annotators' tokens can do with them, and where that can break.
 
-As facts say of the real one: a draft belongs to whoever's token made it; anybody can list all of a task; nothing keeps an
+As facts say of the real one: a draft belongs to whose token made it; anybody can list all of a task; nothing keeps an
 annotator from having several; `updated_at` moves with every write.
 """
 

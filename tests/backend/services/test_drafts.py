@@ -23,7 +23,7 @@ from backend.services.prediction import Prediction
 from backend.services.served import TaskPredictions
 from model.votes import Provenance
 from tests.backend.services.desks import Drawer
-from tests.backend.services.politeness import KEY, LABEL_STUDIO_ID, annotation, answer, fill, snapshot, texts, vote
+from tests.backend.services.politeness import KEY, LABEL_STUDIO_ID, annotation, answer, snapshot, texts, vote
 from tests.backend.services.shelf import Crash, PredictionShelf
 from tests.backend.services.workshop import Workshop, silent, trained, workshop_of
 
