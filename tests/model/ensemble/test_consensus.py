@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from model.ensemble.consensus import fit_spread, majority
+from model.ensemble.given import given_votes
+from model.ensemble.scores import to_probabilities, to_scores
+from model.spaces import MultipleChoice, SingleChoice, Value
+from model.votes import Vote, Votes
+
+SINGLE, MULTIPLE = SingleChoice(("a", "b")), MultipleChoice(("p", "q"))
+
+
+def _ask(space, p, *, given=None, has=None, panel=None, sigma=0.0, draws=2000):
+    """Majority for one unit with probabilities `p` (P, C)."""
+    p = np.asarray(p, float)
+    people = len(p)
+    given = np.zeros_like(p) if given is None else np.asarray(given, float)
+    has = np.zeros(people, bool) if has is None else np.asarray(has)
+    panel = np.ones(people, bool) if panel is None else np.asarray(panel)
+    return majority(space, to_scores(space, p)[None], given[None], has[None], panel[None], sigma, draws)[0]
+
+
+def test_three_independent_annotators_by_hand():
+    p = 0.7
+    found = _ask(SINGLE, [[p, 1 - p]] * 3, draws=20_000)
+    assert found[0] == pytest.approx(p**3 + 3 * p**2 * (1 - p), abs=0.01)
+    assert found.sum() == pytest.approx(1.0)
+
+
+def test_a_tie_is_shared():
+    given = [[1, 0], [0, 1]]
+    np.testing.assert_allclose(_ask(SINGLE, [[0.5, 0.5]] * 2, given=given, has=[True, True]), [0.5, 0.5])
+    np.testing.assert_allclose(_ask(MULTIPLE, [[0.5, 0.5]] * 2, given=[[1, 0], [0, 0]], has=[True, True]), [0.5, 0.0])
+
+
+def test_given_votes_count_as_what_they_are():
+    found = _ask(SINGLE, [[0.01, 0.99]] * 3, given=[[1, 0], [1, 0], [0, 0]], has=[True, True, False])
+    np.testing.assert_allclose(found, [1.0, 0.0])
+
+
+def test_annotators_outside_the_panel_do_not_count():
+    p = [[0.9, 0.1], [0.001, 0.999], [0.001, 0.999]]
+    assert _ask(SINGLE, p, panel=[True, False, False])[0] == pytest.approx(0.9, abs=0.03)
+
+
+def test_shared_errors_make_a_large_panel_less_sure():
+    p = [[0.65, 0.35]] * 25
+    independent, shared = _ask(SINGLE, p)[0], _ask(SINGLE, p, sigma=2.0)[0]
+    assert independent > 0.9
+    assert 0.55 < shared < 0.8
+
+
+def test_a_given_vote_is_evidence_on_the_others_when_errors_are_shared():
+    p = [[0.6, 0.4]] * 15
+    has = [True] * 2 + [False] * 13
+    against = [[0, 1]] * 2 + [[0, 0]] * 13
+    alone, together = (_ask(SINGLE, p, given=against, has=has, sigma=sigma)[1] for sigma in (0.0, 2.0))
+    assert together > alone + 0.2
+
+
+def test_several_choices_have_a_majority_each():
+    found = _ask(MULTIPLE, [[0.95, 0.05]] * 5)
+    assert found[0] > 0.95 and found[1] < 0.05
+
+
+def test_a_result_does_not_depend_on_the_batch():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(6, 4, 2))
+    zeros, has, panel = np.zeros((6, 4, 2)), np.zeros((6, 4), bool), np.ones((6, 4), bool)
+    together = majority(SINGLE, scores, zeros, has, panel, 1.0, 300)
+    for row in range(6):
+        part = slice(row, row + 1)
+        alone = majority(SINGLE, scores[part], zeros[part], has[part], panel[part], 1.0, 300)
+        np.testing.assert_array_equal(alone[0], together[row])
+
+
+@pytest.mark.parametrize("truth", [0.0, 2.0])
+def test_the_spread_is_found(truth):
+    rng = np.random.default_rng(4)
+    units, people = 400, 8
+    shift = truth * rng.normal(size=(units, 1, 2))
+    p = to_probabilities(SINGLE, np.broadcast_to(shift, (units, people, 2)))
+    y = np.eye(2)[(rng.random((units, people)) < p[..., 1]).astype(int)].reshape(-1, 2)
+    found = fit_spread(SINGLE, np.zeros((units * people, 2)), np.repeat(np.arange(units), people), y)
+    assert abs(found - truth) <= 0.5
+    assert fit_spread(SINGLE, np.zeros((0, 2)), np.empty(0, int), np.empty((0, 2))) == 0.0
+
+
+def test_given_votes_become_arrays():
+    votes = Votes.from_votes([
+        Vote(unit="u2", annotator="known", control="c", value=Value.of_class("a"), time=1.0),
+        Vote(unit="u2", annotator="known", control="c", value=Value.of_class("b"), time=2.0),
+        Vote(unit="u1", annotator="stranger", control="c", value=Value.of_class("a")),
+        Vote(unit="u1", annotator="known", control="c", value=Value.of_class("gone")),
+        Vote(unit="elsewhere", annotator="other", control="c", value=Value.of_class("a")),
+        Vote(unit="u1", annotator="known", control="d", value=Value.of_class("a")),
+    ])
+    found = given_votes(votes, "c", SINGLE, ["u1", "u2"], {"first": 0, "known": 1})
+    np.testing.assert_array_equal(found.has, [[False, False, True], [False, True, False]])
+    np.testing.assert_array_equal(found.y[1, 1], [0, 1])  # the later of two
+    assert not given_votes(votes, "none", SINGLE, ["u1"], {}).has.any()

@@ -1,0 +1,148 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from model.config import NetworkConfig
+from model.dataset import Targets
+from model.qumab.batches import TokenStore, VoteTable
+from model.qumab.network import QueryNetwork
+from model.qumab.training import evaluate, lay_out, masked_loss, train, vote_weights
+from model.spaces import MultipleChoice, SingleChoice
+
+SPACES = {"single": SingleChoice(("a", "b", "c")), "multiple": MultipleChoice(("p", "q"))}
+SLOTS = lay_out(SPACES)
+UNITS, PEOPLE, D = 12, 3, 8
+CONFIG = NetworkConfig(width=16, epochs=4, batch_units=4)
+
+
+def _targets(name, rows, seed=0):
+    """Votes of (unit, annotator) pairs with random values."""
+    rng = np.random.default_rng(seed)
+    unit, annotator = np.array(rows).reshape(-1, 2).T
+    space = SPACES[name]
+    if name == "single":
+        y = np.eye(3, dtype=np.float32)[rng.integers(0, 3, len(rows))]
+    else:
+        y = (rng.random((len(rows), 2)) < 0.5).astype(np.float32)
+    return Targets(
+        space=space, unit=unit, annotator=annotator, y=y, weight=np.ones(len(rows), np.float32),
+        scored=np.ones(len(rows), bool),
+    )
+
+
+def _store(resident_mb=10):
+    rng = np.random.default_rng(1)
+    tokens = {str(u): rng.normal(size=(2 + u % 4, D)).astype(np.float16) for u in range(UNITS)}
+    units = [str(u) for u in range(UNITS)]
+    return TokenStore(
+        units, lambda names: [tokens[n] for n in names], trained=np.ones(UNITS, bool), resident_mb=resident_mb,
+        device=torch.device("cpu"),
+    )
+
+
+def _network(members=1):
+    return QueryNetwork(members, PEOPLE, 5, D, CONFIG, torch.Generator().manual_seed(0))
+
+
+ALL = [(u, a) for u in range(UNITS) for a in range(PEOPLE)]
+
+
+def test_loss_is_that_of_the_given_votes_alone():
+    logits = torch.randn(1, 4, PEOPLE + 1, 5, generator=torch.Generator().manual_seed(3))
+    single, multiple = _targets("single", [(0, 1), (2, 0)]), _targets("multiple", [(2, 2)])
+    table = VoteTable({"single": single, "multiple": multiple}, {"single": np.ones((1, 2)), "multiple": np.ones((1, 1))})
+    found = masked_loss(logits, SLOTS, table, np.arange(4), 0.0)
+    expected = sum(
+        torch.nn.functional.cross_entropy(logits[0, u, a, :3][None], torch.tensor(y)[None])
+        for u, a, y in zip(single.unit, single.annotator, single.y, strict=True)
+    ) + torch.nn.functional.binary_cross_entropy_with_logits(
+        logits[0, 2, 2, 3:], torch.tensor(multiple.y[0]), reduction="sum"
+    )
+    torch.testing.assert_close(found[0], expected)
+
+
+def test_missing_votes_get_no_gradient():
+    logits = torch.zeros(1, 4, PEOPLE + 1, 5, requires_grad=True)
+    table = VoteTable({"single": _targets("single", [(0, 1), (2, 0)])}, {"single": np.ones((1, 2))})
+    masked_loss(logits, SLOTS, table, np.arange(4), 0.0).sum().backward()
+    touched = {tuple(index) for index in logits.grad[0].abs().sum(-1).nonzero().tolist()}
+    assert touched == {(0, 1), (2, 0)}
+    assert logits.grad[..., 3:].abs().sum() == 0  # nobody voted with the other control
+
+
+def test_the_generic_query_learns_from_everybody():
+    logits = torch.zeros(1, 4, PEOPLE + 1, 5, requires_grad=True)
+    table = VoteTable({"single": _targets("single", [(0, 1), (2, 0)])}, {"single": np.ones((1, 2))})
+    masked_loss(logits, SLOTS, table, np.arange(4), 0.25).sum().backward()
+    grad = logits.grad[0].abs().sum(-1)
+    assert grad[0, -1] > 0 and grad[2, -1] > 0 and grad[1, -1] == 0
+    torch.testing.assert_close(grad[0, -1] / grad[0, 1], torch.tensor(1.0 / 3.0))
+
+
+def test_weights_are_n_to_the_tau():
+    targets = _targets("single", [(u, 0) for u in range(9)] + [(0, 1)])
+    for tau in (0.0, 0.5, 1.0):
+        weight = vote_weights(targets, tau)
+        assert weight.mean() == pytest.approx(1.0)
+        assert weight[:9].sum() / weight[9] == pytest.approx(9**tau)
+
+
+def _tables(members):
+    """Member m validates on units with u % 3 == m; each annotator has a favourite, so that there is much to learn."""
+    targets = _targets("single", ALL)
+    targets = replace(targets, y=np.eye(3, dtype=np.float32)[targets.annotator])
+    own = targets.unit[None] % 3 == np.arange(members)[:, None]
+    return VoteTable({"single": targets}, {"single": ~own * 1.0}), VoteTable({"single": targets}, {"single": own * 1.0})
+
+
+def test_training_lowers_the_training_loss_and_keeps_the_best_epoch():
+    network, store = _network(2), _store()
+    learn, check = _tables(2)
+    before = evaluate(network, SLOTS, store, learn)
+    config = replace(CONFIG, epochs=12, patience=12, dropout=0.0, token_dropout=0.0)
+    history = train(network, SLOTS, store, learn, check, config, seed=0, epochs=12, progress=lambda share: None)
+    assert (evaluate(network, SLOTS, store, learn) < before).all()
+    kept = evaluate(network, SLOTS, store, check)
+    np.testing.assert_allclose(kept, np.min(history.validation, axis=0), rtol=1e-5)
+    assert [history.validation[e][m] for m, e in enumerate(history.best_epoch)] == pytest.approx(kept.tolist(), rel=1e-5)
+
+
+def test_a_member_never_learns_from_its_own_fold():
+    """Other values on the fold of member 0 change what member 1 learns, and nothing else in member 0."""
+    states = []
+    for flip in (False, True):
+        network, store = _network(2), _store()
+        targets = _targets("single", ALL)
+        if flip:
+            mine = targets.unit % 3 == 0
+            targets = replace(targets, y=np.where(mine[:, None], np.roll(targets.y, 1, axis=1), targets.y))
+        own = targets.unit[None] % 3 == np.arange(2)[:, None]
+        learn = VoteTable({"single": targets}, {"single": ~own * 1.0})
+        # One vote of another unit says which epoch is best, so that the choice of the epoch is the same both times.
+        fixed = (targets.unit == 1)[None] * np.ones((2, 1))
+        check = VoteTable({"single": _targets("single", ALL)}, {"single": fixed})
+        train(network, SLOTS, store, learn, check, CONFIG, seed=0, epochs=2, progress=lambda share: None)
+        states.append([parameter.detach().clone() for parameter in network.parameters()])
+    for first, second in zip(*states, strict=True):
+        torch.testing.assert_close(first[0], second[0])
+    assert any(not torch.equal(first[1], second[1]) for first, second in zip(*states, strict=True))
+
+
+def test_without_votes_to_validate_on_nothing_changes():
+    network, store = _network(), _store()
+    before = [parameter.clone() for parameter in network.parameters()]
+    learn, _ = _tables(1)
+    empty = VoteTable({"single": _targets("single", ALL)}, {"single": np.zeros((1, len(ALL)))})
+    history = train(network, SLOTS, store, learn, empty, CONFIG, seed=0, epochs=3, progress=lambda share: None)
+    assert history.epochs == 0
+    assert all(torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))
+
+
+def test_tokens_that_do_not_fit_in_memory_are_fetched_and_equal():
+    resident, fetched = _store(), _store(resident_mb=0)
+    positions = np.array([3, 0, 7])
+    (tokens, mask), (other, other_mask) = resident.batch(positions), fetched.batch(positions)
+    assert torch.equal(mask, other_mask)
+    assert torch.equal(tokens[mask], other[mask])
