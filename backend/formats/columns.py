@@ -49,6 +49,9 @@ def delimiter_of(path: Path) -> str:
 
 def delimited(path: Path, delimiter: str, names: Sequence[str], progress: Progress) -> dict[str, Column]:
     """Columns of a text table by their names in the header; quoted cells may span lines."""
+    if _quotes(path) % 2:  # Arrow would take all the rest of the file for one cell
+        for _ in _rows(path, delimiter):
+            pass
     source = pa.OSFile(str(path))
     size = max(source.size(), 1)
     batches = []
@@ -181,6 +184,11 @@ def _lines(path: Path, file: Iterable[bytes]) -> Iterator[str]:
             yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise at_line(path, number, "it is not UTF-8 text") from error
+
+
+def _quotes(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(chunk.count(b'"') for chunk in iter(lambda: file.read(_BLOCK), b""))
 
 
 def _name_the_line(path: Path, delimiter: str) -> FormatError:

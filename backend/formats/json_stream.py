@@ -18,6 +18,7 @@ _CHUNK = 1 << 20  # bytes
 _BREAK_OFF = 16  # an error this close to the end of what was read may be a piece cut in two
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
+_AFTER_VALUE = _SPACE + ",:]}"
 
 
 def elements(path: Path, progress: Progress) -> Iterator[tuple[int, Any]]:
@@ -137,7 +138,8 @@ class _Text:
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._window, self._at)
-                if end < len(self._window) or self._ended:  # else a number may go on
+                # A number may go on where the window ends: "0." is 0 and a rest.
+                if self._ended or (end < len(self._window) and self._window[end] in _AFTER_VALUE):
                     self._advance(end)
                     return value
             except json.JSONDecodeError as error:

@@ -79,6 +79,10 @@ def assemble(read: Mapping[str, Column], name: str, place: Place) -> Dataset:
     _check_ids(task, annotator, label, place)
     value, values = _values(label, read.get("kind"), place)
     control = read.get("control")
+    if control is not None and len(control.texts) > 1:
+        vague = (control.codes < 0) & ((label.codes >= 0) | (read["gold"].codes >= 0 if "gold" in read else False))
+        if vague.any():
+            raise place(int(np.argmax(vague)), "it does not say for which control")
     kept = (value >= 0) & (annotator.codes >= 0)
     every = bool(kept.all())
 
@@ -162,7 +166,7 @@ def _gold(
     for position, name in enumerate(controls):
         mine = gold.codes >= 0
         if control is not None and len(controls) > 1:
-            mine &= (control.codes == position) | (control.codes < 0)
+            mine &= control.codes == position
         rows = np.flatnonzero(mine)
         unit, label = task.codes[rows], gold.codes[rows]
         last = np.full(len(task.texts), -1, dtype=np.int32)

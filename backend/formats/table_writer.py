@@ -1,7 +1,7 @@
 """Writes data sets as CSV, TSV or Parquet tables that `table` reads back to the same votes.
 
 Columns beside task, annotator and label appear only where they say something. Tasks without votes get a row of their
-own with the task alone. How a vote came to be (its provenance) is not kept.
+own. How a vote came to be (its provenance) is not kept.
 """
 
 from __future__ import annotations
@@ -52,11 +52,12 @@ def write_delimited(table: pa.Table, path: Path, delimiter: str) -> None:
 
 
 def vote_table(dataset: Dataset) -> pa.Table:
-    """The data set as one Arrow table, a vote a row; then the tasks without votes."""
+    """The data set as one Arrow table, a vote a row; then a row for each task (and control) that only has gold or
+    nothing at all."""
     votes = dataset.votes
-    silent = np.setdiff1d(np.arange(len(votes.units), dtype=np.int32), votes.unit)
-    unit = np.concatenate([votes.unit, silent])
-    none = np.full(len(silent), -1, dtype=np.int32)
+    more_units, more_controls = _without_votes(dataset)
+    none = np.full(len(more_units), -1, dtype=np.int32)
+    unit, control = np.concatenate([votes.unit, more_units]), np.concatenate([votes.control, more_controls])
     value = np.concatenate([votes.value, none])
     columns: dict[str, pa.Array] = {
         "task": encoded(unit, votes.units),
@@ -64,18 +65,35 @@ def vote_table(dataset: Dataset) -> pa.Table:
         "label": encoded(value, [_text(each) for each in votes.values]),
     }
     if votes.controls not in ((), (DEFAULT_CONTROL,)):
-        columns["control"] = encoded(np.concatenate([votes.control, none]), votes.controls)
+        columns["control"] = encoded(control, votes.controls)
     if any(each.kind is not ValueKind.CLASS for each in votes.values):
         columns["kind"] = encoded(value, [each.kind.value for each in votes.values])
     lead_time = dataset.lead_time_s
     for name, column, usual in (("time", votes.time, 0.0), ("weight", votes.weight, 1.0)):
         if np.any(column != usual):
-            columns[name] = _numbers(column, len(silent))
+            columns[name] = _numbers(column, len(none))
     if lead_time is not None:
-        columns["lead_time"] = _numbers(lead_time, len(silent))
+        columns["lead_time"] = _numbers(lead_time, len(none))
     if dataset.gold:
-        columns["gold"] = _gold(dataset, unit, len(silent))
+        columns["gold"] = _gold(dataset, unit, control)
     return pa.table(columns)
+
+
+def _without_votes(dataset: Dataset) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(unit, control) of the gold labels that no vote's row can carry, and (unit, -1) of units with nothing."""
+    votes = dataset.votes
+    carried = np.zeros((len(votes.units), len(votes.controls)), dtype=np.bool_)
+    carried[votes.unit, votes.control] = True
+    golden = np.zeros_like(carried)
+    for position, name in enumerate(votes.controls):
+        gold = dataset.gold.get(name, {})
+        golden[:, position] = [unit in gold for unit in votes.units]
+    units, controls = np.nonzero(golden & ~carried)
+    silent = np.flatnonzero(~(carried | golden).any(axis=1))
+    return (
+        np.concatenate([units, silent]).astype(np.int32),
+        np.concatenate([controls, np.full(len(silent), -1)]).astype(np.int32),
+    )
 
 
 def encoded(codes: NDArray[np.int32], table: Sequence[str]) -> pa.DictionaryArray:
@@ -99,12 +117,11 @@ def _numbers(column: NDArray[np.floating], more: int) -> pa.Array:
     return pa.array(whole, mask=np.isnan(whole))
 
 
-def _gold(dataset: Dataset, unit: NDArray[np.int32], more: int) -> pa.DictionaryArray:
-    """Gold label of each row's task; on tasks without votes that of the first control."""
+def _gold(dataset: Dataset, unit: NDArray[np.int32], control: NDArray[np.int32]) -> pa.DictionaryArray:
+    """Gold label of each row's task and control."""
     votes = dataset.votes
     labels = sorted({label for gold in dataset.gold.values() for label in gold.values()})
     code_of = {label: code for code, label in enumerate(labels)}
-    control = np.concatenate([votes.control, np.zeros(more, dtype=np.int32)])
     codes = np.full(len(unit), -1, dtype=np.int32)
     for position, name in enumerate(votes.controls):
         gold = dataset.gold.get(name, {})
