@@ -49,6 +49,8 @@ class TaskStore(Protocol):
     def clear_dirty(self, project: str, marks: Iterable[tuple[int, int]]) -> None:
         """Forget marks; one that was renewed since (higher sequence number) stays."""
     def dirty_count(self, project: str) -> int: ...
+    def newest_mark(self, project: str) -> int:
+        """Highest sequence number of a mark; 0 without any. A new or renewed mark always raises it."""
     def task_of_annotation(self, project: str, annotation_ids: Iterable[int]) -> dict[int, int]:
         """annotation id -> task id, for those known (delete events carry no task)."""
     def known_annotator(self, project: str, annotation_ids: Iterable[int]) -> dict[int, str]:
@@ -85,10 +87,16 @@ class JobStore(Protocol):
         """Queue a job. With `replace`, a queued job of the same kind and project is kept (its earlier start wins,
         the payload is renewed) instead of a second one being made."""
     def claim(
-        self, owner: str, *, lease_s: float, kinds: Sequence[records.JobKind] | None = None,
+        self, owner: str, *, lease_s: float, kinds: Sequence[records.JobKind] | None = None, job_id: str | None = None,
     ) -> records.Job | None:
-        """Atomically take the oldest due job; never a second running one of the same kind and project. Jobs whose
-        lease ran out count as queued again (attempts + 1); after the last attempt they fail."""
+        """Atomically take the oldest due job (with `job_id` this one only, if it is due); never a second running one of
+        the same kind and project. Jobs whose lease ran out count as queued again (attempts + 1); after the last attempt
+        they fail."""
+    def due(self, kinds: Sequence[records.JobKind], *, limit: int) -> list[str]:
+        """Ids of the jobs that a claim could take now, longest due first; writes nothing."""
+    def release(self, process: str, *, error: str) -> int:
+        """Take back the running jobs of a process that is known to be gone (owners are "<process>:<lane>"), as if their
+        leases had run out. Returns how many there were."""
     def heartbeat(self, job_id: str, owner: str, *, progress: float, note: str, lease_s: float) -> bool:
         """False when the job is not ours any more; then stop working on it."""
     def finish(self, job_id: str, owner: str, *, figures: Mapping[str, Any]) -> None: ...
@@ -120,14 +128,6 @@ class DeliveryStore(Protocol):
     def shown_since(self, project: str, task_ids: Sequence[int]) -> dict[int, datetime]: ...
 
 
-class Store(Protocol):
-    """All of the state; one database."""
-
-    @property
-    def projects(self) -> ProjectStore: ...
-    @property
-    def tasks(self) -> TaskStore: ...
-    @property
 class TokenStore(Protocol):
     """Annotators' own tokens, sealed."""
 
@@ -150,6 +150,14 @@ class DraftStore(Protocol):
     def forget(self, project: str, pairs: Iterable[tuple[int, str]]) -> None: ...
 
 
+class Store(Protocol):
+    """All of the state; one database."""
+
+    @property
+    def projects(self) -> ProjectStore: ...
+    @property
+    def tasks(self) -> TaskStore: ...
+    @property
     def votes(self) -> VoteStore: ...
     @property
     def jobs(self) -> JobStore: ...
@@ -157,6 +165,10 @@ class DraftStore(Protocol):
     def versions(self) -> VersionStore: ...
     @property
     def deliveries(self) -> DeliveryStore: ...
+    @property
+    def tokens(self) -> TokenStore: ...
+    @property
+    def drafts(self) -> DraftStore: ...
     def close(self) -> None: ...
 
 
@@ -165,10 +177,6 @@ class LabelStudio(Protocol):
 
     def project(self, project_id: int) -> dict[str, Any]: ...
     def task(self, project_id: int, task_id: int) -> dict[str, Any] | None:
-    @property
-    def tokens(self) -> TokenStore: ...
-    @property
-    def drafts(self) -> DraftStore: ...
         """With raw annotations (`completed_by` an int or null); None when it is gone."""
     def tasks_by_id(self, project_id: int, task_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Several at once, in as few calls as possible; ids that are gone are missing from the answer."""
@@ -194,12 +202,6 @@ class LabelStudio(Protocol):
     def register_webhook(self, project_id: int, url: str, headers: Mapping[str, str]) -> None: ...
 
 
-class TokenSource(Protocol):
-    """Encoded content, cached by content and encoder."""
-
-    def texts(self, texts: Sequence[str], *, progress: Progress | None = None) -> list[NDArray[np.float16]]:
-        """Tokens (T_i, D) of each text, encoding what is not cached, in batches."""
-    def cached(self, texts: Sequence[str]) -> list[bool]: ...
 class Desk(Protocol):
     """Label Studio as one annotator, by their own token. Raises `LabelStudioError`."""
 
@@ -216,3 +218,9 @@ class Desk(Protocol):
 OpenDesk = Callable[[str], Desk]  # token -> desk; makes no request
 
 
+class TokenSource(Protocol):
+    """Encoded content, cached by content and encoder."""
+
+    def texts(self, texts: Sequence[str], *, progress: Progress | None = None) -> list[NDArray[np.float16]]:
+        """Tokens (T_i, D) of each text, encoding what is not cached, in batches."""
+    def cached(self, texts: Sequence[str]) -> list[bool]: ...

@@ -128,6 +128,8 @@ def configure_logging(settings: Settings, stream: TextIO | None = None) -> None:
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
+    # Each retry of a request would be logged with its whole URL; what becomes of the request is ours to tell.
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
     for name in OWN_LOGGERS:
         logging.getLogger(name).setLevel(settings.log_level)
 

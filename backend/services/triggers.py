@@ -5,7 +5,8 @@ situations (counts, no votes and no task data are read) and queues what `decide`
 since a wish for a job that is queued or running is dropped.
 
 Rules, each per project:
-- sync: tasks are dirty; it starts `sync_delay_s` later, to gather several webhooks;
+- sync: tasks are dirty; it starts `sync_delay_s` later, to gather several webhooks. A new mark means that Label Studio
+  is up, so it ends the wait after a failure;
 - reconcile: once after each start of the job process, then every `reconcile_every_s`;
 - train: `train_after_votes` changed votes since the last version tried, or at least one and `train_after_quiet_s` of
   quiet; never below `min_votes` or two classes, never while the very first reading still runs; after each rejected
@@ -66,6 +67,8 @@ class Lately:
     failures: int = 0  # in a row, up to now
     ended_at: datetime | None = None  # of the newest that ended
     changes: int = 0  # VoteCounts.changes when the newest that ended was queued
+    starts_at: datetime | None = None  # of the one that waits; None when it runs or there is none
+    mark: int = 0  # newest dirty mark that the pending one, else the newest that ended, knew of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +81,7 @@ class Situation:
     connected: bool  # Label Studio's address and key are set
     votes: VoteCounts
     dirty: int = 0
+    newest_mark: int = 0  # sequence number of the newest dirty mark
     newest_task: int = 0  # highest task id
     sync: SyncState = field(default_factory=SyncState)
     tried: Sequence[Version] = ()  # newest first
@@ -107,18 +111,30 @@ def decide(situation: Situation) -> list[Wish]:
 
 def _held_back(situation: Situation, kind: JobKind) -> bool:
     lately = situation.of(kind)
+    news = kind is JobKind.SYNC and situation.newest_mark > lately.mark
     if lately.pending:
-        return True
+        return not (news and _waits_too_long(situation, lately))
+    if news:
+        return False
     if not lately.failures or lately.ended_at is None:
         return False
     first_s, longest_s = COOL_DOWN_S[kind]
     return _since_s(situation, lately.ended_at) < growing(first_s, lately.failures, longest_s)
 
 
+def _waits_too_long(situation: Situation, lately: Lately) -> bool:
+    """The waiting job starts later than one queued now would."""
+    return lately.starts_at is not None and lately.starts_at > _sync_start(situation)
+
+
+def _sync_start(situation: Situation) -> datetime:
+    return situation.now + timedelta(seconds=situation.settings.sync_delay_s)
+
+
 def _sync(situation: Situation) -> Wish | None:
     if not situation.connected or situation.dirty == 0:
         return None
-    return Wish(kind=JobKind.SYNC, not_before=situation.now + timedelta(seconds=situation.settings.sync_delay_s))
+    return Wish(kind=JobKind.SYNC, payload={"mark": situation.newest_mark}, not_before=_sync_start(situation))
 
 
 def _reconcile(situation: Situation) -> Wish | None:
@@ -190,13 +206,17 @@ def rejected_in_a_row(tried: Sequence[Version]) -> int:
 def lately(jobs: Sequence[Job], kind: JobKind) -> Lately:
     """Sum up the recent jobs (newest first) of one kind."""
     mine = [job for job in jobs if job.kind is kind]
+    pending = [job for job in mine if job.state in (JobState.QUEUED, JobState.RUNNING)]
     ended = [job for job in mine if job.state in (JobState.DONE, JobState.FAILED)]
     failed = list(takewhile(lambda job: job.state is JobState.FAILED, ended))
     return Lately(
-        pending=any(job.state in (JobState.QUEUED, JobState.RUNNING) for job in mine),
+        pending=bool(pending),
         failures=len(failed),
         ended_at=ended[0].finished_at if ended else None,
         changes=int(ended[0].payload.get("changes", 0)) if ended else 0,
+        starts_at=None if any(job.state is JobState.RUNNING for job in pending)
+        else min((job.not_before for job in pending), default=None),
+        mark=max((int(job.payload.get("mark", 0)) for job in pending or ended[:1]), default=0),
     )
 
 
@@ -218,21 +238,33 @@ class Triggers:
     def tick_project(self, project: Project) -> list[Job]:
         """Queue what is due in one project; returns the jobs queued."""
         wishes = decide(self.situation(project))
-        # Of the jobs only the latest were looked at; a long training may have begun before all of them.
-        missing = [wish for wish in wishes if self._store.jobs.pending(project.key, wish.kind) is None]
-        return [self._enqueue(project.key, wish) for wish in missing]
+        return [self._enqueue(project.key, wish) for wish in wishes if self._fits(project.key, wish)]
+
+    def _fits(self, project: str, wish: Wish) -> bool:
+        """Whether no such job is pending, or one that starts later than wished for.
+
+        Of the jobs only the latest were looked at so far; a long training may have begun before all of them.
+        """
+        pending = self._store.jobs.pending(project, wish.kind)
+        if pending is None:
+            return True
+        return (
+            wish.not_before is not None and pending.state is JobState.QUEUED and pending.not_before > wish.not_before
+        )
 
     def situation(self, project: Project) -> Situation:
         """Read the counts of one project."""
         store, key = self._store, project.key
         jobs = store.jobs.recent(key, limit=JOBS_LOOKED_AT)
+        dirty = store.tasks.dirty_count(key)
         return Situation(
             now=self._clock(),
             started_at=self._started_at,
             settings=self.settings_of(project),
             connected=self.connected,
             votes=store.votes.counts(key),
-            dirty=store.tasks.dirty_count(key),
+            dirty=dirty,
+            newest_mark=store.tasks.newest_mark(key) if dirty else 0,
             newest_task=self._newest_task(key),
             sync=store.projects.sync_state(key),
             tried=store.versions.recent(key, limit=VERSIONS_LOOKED_AT),

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, case, exists, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, case, exists, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from backend import records
@@ -58,14 +58,16 @@ class SqlJobStore:
         with self._db.write() as connection:
             return _job(connection.execute(statement.returning(*jobs.c)).one())
 
-    def claim(self, owner: str, *, lease_s: float, kinds: Sequence[JobKind] | None = None) -> records.Job | None:
+    def claim(
+        self, owner: str, *, lease_s: float, kinds: Sequence[JobKind] | None = None, job_id: str | None = None
+    ) -> records.Job | None:
         """See `ports.JobStore`."""
         for _ in range(_COLLISIONS):
             try:
                 with self._db.write() as connection:
                     now = self._db.now_us()
-                    self._expire(connection, now)
-                    return self._take(connection, owner, now, round(lease_s * 1_000_000), kinds)
+                    self._take_back(connection, _silent(now), now, error=_SILENT)
+                    return self._take(connection, owner, now, round(lease_s * 1_000_000), kinds, job_id)
             except IntegrityError:
                 continue  # somebody else began a job of the same kind and project in the same moment
         return None
@@ -127,23 +129,47 @@ class SqlJobStore:
             row = connection.execute(statement).first()
         return None if row is None else _job(row)
 
-    def _expire(self, connection: Connection, now: int) -> None:
-        """Take back jobs whose process went silent."""
-        silent = (jobs.c.state == JobState.RUNNING.value) & (jobs.c.lease_until < now)
-        used_up = f"{_SILENT} Tried {self._attempts} times."
-        connection.execute(
+    def due(self, kinds: Sequence[JobKind], *, limit: int) -> list[str]:
+        """See `ports.JobStore`."""
+        now, other = self._db.now_us(), jobs.alias("other")
+        runs = (other.c.state == JobState.RUNNING.value) & (other.c.lease_until >= now)
+        same_runs = exists().where(other.c.project == jobs.c.project, other.c.kind == jobs.c.kind, runs)
+        waits = (jobs.c.state == JobState.QUEUED.value) & (jobs.c.not_before <= now) & ~same_runs
+        statement = (
+            select(jobs.c.id)
+            .where(jobs.c.kind.in_([kind.value for kind in kinds]), waits | _silent(now))
+            .order_by(jobs.c.not_before, jobs.c.created_at, jobs.c.id)
+            .limit(limit)
+        )
+        with self._db.read() as connection:
+            return list(connection.execute(statement).scalars())
+
+    def release(self, process: str, *, error: str) -> int:
+        """See `ports.JobStore`."""
+        now = self._db.now_us()
+        owned = jobs.c.lease_owner.startswith(f"{process}:", autoescape=True)
+        theirs = (jobs.c.state == JobState.RUNNING.value) & owned
+        with self._db.write() as connection:
+            return self._take_back(connection, theirs, now, error=error)
+
+    def _take_back(self, connection: Connection, lost: ColumnElement[bool], now: int, *, error: str) -> int:
+        """Queue running jobs again whose process is gone; those that used up their attempts fail. Returns how many."""
+        used_up = f"{error} Tried {self._attempts} times."
+        failed = connection.execute(
             update(jobs)
-            .where(silent, jobs.c.attempts >= self._attempts)
+            .where(lost, jobs.c.attempts >= self._attempts)
             .values(state=JobState.FAILED.value, slot=None, error=used_up, finished_at=now, lease_until=None)
         )
-        connection.execute(
+        again = connection.execute(
             update(jobs)
-            .where(silent)
-            .values(state=JobState.QUEUED.value, slot=None, error=_SILENT, lease_until=None)
+            .where(lost)
+            .values(state=JobState.QUEUED.value, slot=None, error=error, lease_until=None)
         )
+        return failed.rowcount + again.rowcount
 
     def _take(
-        self, connection: Connection, owner: str, now: int, lease_us: int, kinds: Sequence[JobKind] | None
+        self, connection: Connection, owner: str, now: int, lease_us: int, kinds: Sequence[JobKind] | None,
+        job_id: str | None,
     ) -> records.Job | None:
         other = jobs.alias("other")
         same_runs = exists().where(
@@ -158,6 +184,8 @@ class SqlJobStore:
         )
         if kinds is not None:
             due = due.where(jobs.c.kind.in_([kind.value for kind in kinds]))
+        if job_id is not None:
+            due = due.where(jobs.c.id == job_id)
         row = connection.execute(due).first()
         if row is None:
             return None
@@ -191,6 +219,11 @@ class SqlJobStore:
     @staticmethod
     def _row(connection: Connection, job_id: str) -> Row[Any] | None:
         return connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
+
+
+def _silent(now: int) -> ColumnElement[bool]:
+    """Running jobs whose process went silent."""
+    return (jobs.c.state == JobState.RUNNING.value) & (jobs.c.lease_until < now)
 
 
 def _new_row(

@@ -76,6 +76,11 @@ class SqlTaskStore:
     def dirty_count(self, project: str) -> int:
         return self._count(dirty.c.project_id == id_of(project))
 
+    def newest_mark(self, project: str) -> int:
+        with self._db.read() as connection:
+            newest = connection.execute(select(func.max(dirty.c.sequence)).where(dirty.c.project_id == id_of(project)))
+            return int(newest.scalar() or 0)
+
     def task_of_annotation(self, project: str, annotation_ids: Iterable[int]) -> dict[int, int]:
         return {row.annotation_id: row.task_id for row in self._annotations(project, annotation_ids)}
 

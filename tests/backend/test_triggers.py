@@ -77,6 +77,20 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
      {"dirty": 1, "lately": with_lately(JobKind.SYNC, failures=1, ended_at=ago(6))}, {"sync"}),
     ("dirty, failed often, one minute at most",
      {"dirty": 1, "lately": with_lately(JobKind.SYNC, failures=50, ended_at=ago(61))}, {"sync"}),
+    ("dirty, sync waits after a failure, nothing new",
+     {"dirty": 1, "newest_mark": 7, "lately": with_lately(JobKind.SYNC, pending=True, starts_at=ago(-200), mark=7)},
+     set()),
+    ("dirty, sync waits after a failure, a new mark",
+     {"dirty": 1, "newest_mark": 8, "lately": with_lately(JobKind.SYNC, pending=True, starts_at=ago(-200), mark=7)},
+     {"sync"}),
+    ("dirty, sync starts at once, a new mark",
+     {"dirty": 1, "newest_mark": 8, "lately": with_lately(JobKind.SYNC, pending=True, starts_at=ago(-0.4), mark=7)},
+     set()),
+    ("dirty, sync runs, a new mark",
+     {"dirty": 1, "newest_mark": 8, "lately": with_lately(JobKind.SYNC, pending=True, mark=7)}, set()),
+    ("dirty, sync just failed for good, a new mark",
+     {"dirty": 1, "newest_mark": 8, "lately": with_lately(JobKind.SYNC, failures=1, ended_at=ago(2), mark=7)},
+     {"sync"}),
     # reconcile
     ("never read", {"sync": SyncState()}, {"reconcile"}),
     ("never read, not connected", {"sync": SyncState(), "connected": False}, set()),
@@ -182,7 +196,9 @@ def test_lately_counts_failures_up_to_now() -> None:
         job(JobKind.TRAIN, JobState.FAILED, 3, changes=7), job(JobKind.TRAIN, JobState.FAILED, 4),
         job(JobKind.TRAIN, JobState.DONE, 5), job(JobKind.TRAIN, JobState.FAILED, 6),
     ]
-    assert lately(jobs, JobKind.TRAIN) == Lately(pending=True, failures=2, ended_at=ago(3), changes=7)
+    waits = Lately(pending=True, failures=2, ended_at=ago(3), changes=7, starts_at=ago(2))
+    assert lately(jobs, JobKind.TRAIN) == waits
+    assert lately([job(JobKind.TRAIN, JobState.RUNNING, 1), *jobs], JobKind.TRAIN).starts_at is None
     assert lately(jobs, JobKind.SYNC) == Lately(ended_at=ago(2))
     assert lately(jobs, JobKind.DELIVER) == Lately()
 
@@ -199,6 +215,27 @@ def test_ticks_queue_each_job_once(tmp_path: Any) -> None:
     store.tasks.mark_dirty("1.1", [5])
     assert [job.kind for job in triggers.tick()] == [JobKind.SYNC]
     assert triggers.tick() == []
+    store.close()
+
+
+def test_a_new_mark_ends_the_wait_after_an_outage(tmp_path: Any) -> None:
+    """A webhook shows that Label Studio is back; without one the waiting job keeps its time."""
+    now = [NOW]
+    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0])
+    project = store.projects.ensure("1.1")
+    store.projects.set_sync_state("1.1", SyncState(last_success=NOW))
+    triggers = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0])
+    store.tasks.mark_dirty("1.1", [5])
+    (job,) = triggers.tick_project(project)
+    now[0] += timedelta(seconds=1)
+    assert store.jobs.claim("me", lease_s=60) is not None
+    store.jobs.fail(job.id, "me", error="down", retry_at=now[0] + timedelta(seconds=300))
+    now[0] += timedelta(seconds=2)
+    assert triggers.tick_project(project) == []
+    store.tasks.mark_dirty("1.1", [5])  # the same task again counts too
+    (again,) = triggers.tick_project(project)
+    assert again.id == job.id and again.not_before == now[0] + timedelta(seconds=0.5)
+    assert triggers.tick_project(project) == []
     store.close()
 
 

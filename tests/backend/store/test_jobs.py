@@ -37,6 +37,56 @@ def test_a_job_runs_its_course(store: SqlStore, clock: FakeClock) -> None:
     assert store.jobs.pending(KEY, JobKind.TRAIN) is None
 
 
+def test_a_claim_by_id_takes_this_job_or_none(store: SqlStore, clock: FakeClock) -> None:
+    store.jobs.enqueue(JobKind.SYNC, KEY)
+    wanted = store.jobs.enqueue(JobKind.TRAIN, KEY)
+    later = store.jobs.enqueue(JobKind.DELIVER, KEY, not_before=clock.now + timedelta(seconds=5))
+    assert claim(store, job_id=later.id) is None
+    assert claim(store, job_id=wanted.id, kinds=(JobKind.SYNC,)) is None
+    taken = claim(store, job_id=wanted.id)
+    assert taken is not None and taken.id == wanted.id
+    assert claim(store, "other", job_id=wanted.id) is None
+    again = store.jobs.enqueue(JobKind.TRAIN, KEY)
+    assert claim(store, "other", job_id=again.id) is None  # one of its kind runs
+    store.jobs.finish(wanted.id, "me", figures={})
+    assert claim(store, job_id=wanted.id) is None
+    assert claim(store, job_id="no such job") is None
+
+
+def test_due_lists_what_a_claim_could_take(store: SqlStore, clock: FakeClock) -> None:
+    heavy = (JobKind.TRAIN, JobKind.DELIVER)
+    first = store.jobs.enqueue(JobKind.TRAIN, KEY)
+    clock.move(1)
+    second = store.jobs.enqueue(JobKind.DELIVER, KEY)
+    store.jobs.enqueue(JobKind.SYNC, KEY)
+    later = store.jobs.enqueue(JobKind.TRAIN, "8.1", not_before=clock.now + timedelta(seconds=5))
+    assert store.jobs.due(heavy, limit=9) == [first.id, second.id]
+    assert store.jobs.due(heavy, limit=1) == [first.id]
+    assert claim(store, job_id=first.id) is not None
+    store.jobs.enqueue(JobKind.TRAIN, KEY)  # waits for the one that runs
+    assert store.jobs.due(heavy, limit=9) == [second.id]
+    clock.move(61)
+    due = store.jobs.due(heavy, limit=9)
+    assert due[0] == first.id and later.id in due  # its process went silent
+    taken = claim(store, "other", job_id=first.id)
+    assert taken is not None and taken.attempts == 2
+
+
+def test_a_dead_process_loses_its_jobs_at_once(store: SqlStore) -> None:
+    mine, others = (store.jobs.enqueue(JobKind.TRAIN, project) for project in (KEY, "8.1"))
+    assert claim(store, "host:a_1:heavy", job_id=mine.id) and claim(store, "host:ab1:heavy", job_id=others.id)
+    assert store.jobs.release("host:a", error="Gone.") == 0
+    assert store.jobs.release("host:a_1", error="Gone.") == 1
+    found = store.jobs.get(mine.id)
+    assert found is not None and (found.state, found.error) == (JobState.QUEUED, "Gone.")
+    assert not store.jobs.heartbeat(mine.id, "host:a_1:heavy", progress=1.0, note="", lease_s=60)
+    for _ in range(2):
+        assert claim(store, "host:c:heavy", job_id=mine.id)
+        assert store.jobs.release("host:c", error="Gone.") == 1
+    found = store.jobs.get(mine.id)
+    assert found is not None and (found.state, found.error) == (JobState.FAILED, "Gone. Tried 3 times.")
+
+
 def test_replace_keeps_one_waiting_job_with_the_earlier_start(store: SqlStore, clock: FakeClock) -> None:
     later = store.jobs.enqueue(JobKind.TRAIN, KEY, payload={"a": 1}, not_before=clock.now + timedelta(seconds=60))
     assert claim(store) is None

@@ -32,6 +32,15 @@ def history(store: SqlStore) -> list[tuple[str, str, bool]]:
         return [(annotator, value, bool(live)) for annotator, value, live in connection.execute(statement)]
 
 
+def test_the_newest_mark_rises_with_each_mark(store: SqlStore) -> None:
+    assert store.tasks.newest_mark(KEY) == 0
+    seen = [0]
+    for ids in ([1], [2, 3], [1], [1]):
+        store.tasks.mark_dirty(KEY, ids)
+        seen.append(store.tasks.newest_mark(KEY))
+    assert seen == sorted(set(seen))
+
+
 def test_a_snapshot_is_taken_over_and_again_changes_nothing(store: SqlStore) -> None:
     first = [snapshot(1, [vote(1, "5", "A"), vote(1, "6", "B")]), snapshot(2)]
     assert store.tasks.take_over(KEY, first) == 2

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import logging
+import socket
+from datetime import UTC, datetime
 
 import pytest
 
+from backend.client.transport import Transport
 from backend.errors import LabelStudioError
 from backend.settings import Settings
 from backend.telemetry import (
@@ -18,13 +21,15 @@ from backend.telemetry import (
 )
 
 KEY = "0123456789abcdef0123456789abcdef01234567"
+NOW = datetime(2026, 11, 27, tzinfo=UTC)
 
 
 @pytest.fixture
 def log(tmp_path):
     """What a process with secrets would write."""
     stream = io.StringIO()
-    root, levels = logging.getLogger(), {name: logging.getLogger(name).level for name in ("", "backend", "model")}
+    root, changed = logging.getLogger(), ("", "backend", "model", "urllib3")
+    levels = {name: logging.getLogger(name).level for name in changed}
     configure_logging(Settings(
         data_dir=tmp_path, label_studio_api_key=KEY, basic_auth_user="me", basic_auth_pass="pa55word",
         log_level="DEBUG"), stream)
@@ -93,6 +98,16 @@ def test_foreign_loggers_stay_quiet_below_warnings(log):
     logging.getLogger("urllib3").debug("header")
     logging.getLogger("backend").debug("ours")
     assert "private" not in log.getvalue() and "header" not in log.getvalue() and "ours" in log.getvalue()
+
+
+def test_retries_of_requests_are_not_logged_with_their_addresses(log):
+    """Label Studio is down: urllib3 would write each address thrice."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # does not listen
+        transport = Transport(f"http://127.0.0.1:{taken.getsockname()[1]}", KEY, clock=lambda: NOW, backoff_s=0.001)
+        with pytest.raises(LabelStudioError, match="cannot be reached"):
+            transport.json("GET", "/api/tasks/", params={"query": "private"})
+    assert log.getvalue() == ""
 
 
 def test_configuring_twice_writes_once(log, tmp_path):
