@@ -6,17 +6,23 @@ loaded by `build_services` only, so that a web server can fork before it and `--
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlalchemy.exc import SQLAlchemyError
+
+from backend.errors import PolyvoxError
 from backend.ports import Clock, Desk, LabelStudio, OpenDesk, Store
-from backend.queues import EmbeddedQueue, JobQueue
+from backend.queues import EmbeddedQueue, JobQueue, Supervisor
 from backend.settings import Settings
 
 if TYPE_CHECKING:
+    from backend.queues.doorbell import Doorbell
     from backend.registry import Registry
     from backend.services.annotator_tokens import AnnotatorTokens
     from backend.services.delivery import Delivery
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
     from backend.services.triggers import Triggers
     from model.encoders import Encoder
 
+logger = logging.getLogger(__name__)
 
 GPU_DRIVERS = ("/proc/driver/nvidia/version", "/dev/dxg", "/dev/kfd")  # native, Windows' Linux, AMD
 
@@ -123,8 +130,38 @@ def open_store(settings: Settings, *, clock: Clock = utc_now) -> Store:
 
 
 def build_queue(services: Services) -> JobQueue:
-    """Where a job process takes its jobs from."""
+    """Where a job process of one piece takes its jobs from."""
     return EmbeddedQueue(services.store.jobs, lease_s=services.settings.job_lease_s)
+
+
+def build_doorbell(settings: Settings, *, limits_s: Mapping[str, float]) -> Doorbell:
+    """Redis as a doorbell; connects at its first use. `limits_s`: lane -> how long a job may take."""
+    from backend.queues.doorbell import Doorbell, namespace_of, open_redis
+
+    return Doorbell(open_redis(settings), namespace=namespace_of(settings), limits_s=limits_s)
+
+
+def build_supervisor(settings: Settings, *, asked: bool = False) -> Supervisor | None:
+    """What keeps an embedded job process beside a web process; None where there shall be none.
+
+    With REDIS_URL, job machines do the work, and there is one only if it is `asked` for.
+    """
+    if not settings.embedded_jobs or (settings.redis_url and not asked):
+        return None
+    return Supervisor(settings, release=lambda name: _release_jobs(settings, name))
+
+
+def _release_jobs(settings: Settings, name: str) -> None:
+    """Take back the jobs of an embedded job process that is gone; where that fails, they wait for their leases."""
+    try:
+        store = open_store(settings)
+        count = store.jobs.release(name, error="The job process died.")
+        store.close()
+    except (SQLAlchemyError, PolyvoxError) as error:
+        logger.error("the jobs of a dead process could not be taken back (%s)", type(error).__name__)
+    else:
+        if count:
+            logger.warning("%d job(s) of a dead process are queued again", count)
 
 
 def open_label_studio(settings: Settings) -> LabelStudio:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from backend.bootstrap import open_store
+from backend.bootstrap import build_supervisor, open_store
 from backend.commands.base import Arguments, Command
 from backend.errors import ClientError
 from backend.queues import Supervisor
@@ -29,6 +29,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=_port, default=9090, help="port to listen on (default: %(default)s)")
     parser.add_argument("--threads", type=_positive, default=8,
                         help="requests answered at the same time (default: %(default)s)")
+    parser.add_argument("--jobs", action="store_true", help="start a job process here although REDIS_URL is set")
 
 
 def _port(text: str) -> int:
@@ -85,9 +86,11 @@ def gunicorn_options(arguments: Arguments, settings: Settings, console: Console)
         console.print(f"Polyvox answers on http://{host}:{arguments.port}  (data: {settings.data_dir})", soft_wrap=True)
         if not (settings.label_studio_url and settings.label_studio_api_key):
             console.print("Label Studio is not connected: set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY.")
-        if settings.embedded_jobs:
-            supervisors.append(Supervisor(settings))
-            supervisors[0].start()
+        if (supervisor := build_supervisor(settings, asked=arguments.jobs)) is not None:
+            supervisors.append(supervisor)
+            supervisor.start()
+        elif settings.redis_url:
+            console.print("REDIS_URL is set: jobs are run by `python -m backend worker`; --jobs runs them here too.")
 
     def end(_: object, __: object) -> None:
         for supervisor in supervisors:
@@ -111,5 +114,6 @@ def _web_application(settings: Settings) -> Callable[..., Any]:
 COMMAND = Command(
     name="serve", help="answer Label Studio, and train in the background", arguments=_arguments, run=_run,
     description="Start the web server that Label Studio talks to, and a job process beside it that reads annotations, "
-    "trains and delivers. Ctrl-C ends both. Settings come from the environment; see the table in the README.",
+    "trains and delivers (with REDIS_URL, job machines do that: see `worker`). Ctrl-C ends both. Settings come from "
+    "the environment; see the table in the README.",
 )

@@ -5,11 +5,15 @@ lock, so that it stays taken until the child is really gone, even when its web p
 next supervisor takes over. The child ends by itself when its standard input closes, which happens however the parent
 dies.
 
+Each child has a name, under which it claims jobs. The lock file holds the name of the last one: whoever has the lock
+knows that this child is gone, and takes its jobs back at once, where their leases would hold them up for a minute.
+
 Invariant: never two embedded job processes for one data folder.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import logging
@@ -18,16 +22,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from backend.queues.children import child_environment, new_name
 from backend.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-ROOT = Path(__file__).resolve().parents[2]  # where `python -m backend` finds the package
 LOCK_NAME = "jobs.lock"
 LOOK_S = 0.2  # how soon a dead child or a free lock is noticed
+LONGEST_NAME = 255
 SETTLED_S = 60.0  # a child that ran this long had a good start
 
 
@@ -39,16 +44,20 @@ class Supervisor:
         settings: Settings,
         *,
         command: Sequence[str] | None = None,
+        release: Callable[[str], None] = lambda name: None,
         first_wait_s: float = 1.0,
         longest_wait_s: float = 60.0,
         grace_s: float = 15.0,
     ) -> None:
+        """`release` takes back the jobs of a child that is gone, given its name; it must not raise."""
         self._settings = settings
         self._command = list(command or (sys.executable, "-m", "backend", "worker", "--embedded"))
+        self._release = release
         self._first_wait_s = first_wait_s
         self._longest_wait_s = longest_wait_s
         self._grace_s = grace_s
         self._stopping = threading.Event()
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -65,6 +74,13 @@ class Supervisor:
         self._settings.data_dir.mkdir(parents=True, exist_ok=True)
         self._thread = threading.Thread(target=self._run, name="job-supervisor", daemon=True)
         self._thread.start()
+
+    def ensure_started(self) -> None:
+        """Begin if not begun yet, and end with the interpreter; for the first request that a web process answers."""
+        with self._starting:
+            if self._thread is None:
+                self.start()
+                atexit.register(self.stop)
 
     def stop(self) -> None:
         """End the child (gently, then by force) and wait for it; does nothing when already stopped."""
@@ -88,12 +104,14 @@ class Supervisor:
         wait_s = self._first_wait_s
         while not self._stopping.is_set():
             begun = time.monotonic()
+            self._release_last(lock)
             child = self._child = self._spawn(lock)
             logger.info("embedded job process %d started", child.pid)
             while child.poll() is None and not self._stopping.wait(LOOK_S):
                 pass
             if child.poll() is None:
                 self._end(child)
+                self._release_last(lock)
                 return
             _close_input(child)
             if time.monotonic() - begun >= SETTLED_S:
@@ -103,22 +121,20 @@ class Supervisor:
             self._stopping.wait(wait_s)
             wait_s = min(2 * wait_s, self._longest_wait_s)
 
+    def _release_last(self, lock: int) -> None:
+        last = os.pread(lock, LONGEST_NAME, 0).decode(errors="replace").strip()
+        if last:
+            self._release(last)
+
     def _spawn(self, lock: int) -> subprocess.Popen[bytes]:
+        name = new_name()
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, name.encode(), 0)
         # Its own session: Ctrl-C in a terminal reaches the web process only, which then ends the child in order.
         return subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, pass_fds=(lock,), env=self._environment(), start_new_session=True
+            [*self._command, "--name", name], stdin=subprocess.PIPE, pass_fds=(lock,),
+            env=child_environment(self._settings), start_new_session=True,
         )
-
-    def _environment(self) -> Mapping[str, str]:
-        """The parent's environment, with paths made absolute, so that the child finds the same folders and package."""
-        path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-        return {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(part for part in path if part),
-            "POLYVOX_DATA_DIR": str(self._settings.data_dir),
-            "MODEL_DIR": str(self._settings.model_dir),
-            "DATABASE_URL": self._settings.database_url,
-        }
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
         _close_input(child)

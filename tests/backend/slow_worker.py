@@ -17,6 +17,10 @@ from tests.backend.small_services import small_services
 LEASE_S = 1.0
 
 
+def option(name: str, default: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
+
+
 def main(folder: Path) -> None:
     def train(project: str, progress: Progress) -> Mapping[str, Any]:
         begun = folder / "begun"
@@ -28,8 +32,8 @@ def main(folder: Path) -> None:
             time.sleep(0.05)
             progress(0.3, "hangs")
 
-    services = small_services(folder, on_train=train, job_lease_s=LEASE_S)
-    worker = Worker(services, build_queue(services), tick_s=0.1)
+    services = small_services(folder, on_train=train, job_lease_s=float(option("--lease-s", str(LEASE_S))))
+    worker = Worker(services, build_queue(services), name=option("--name", ""), tick_s=0.1)
     stop_on_signals(worker)
     if "--embedded" in sys.argv:
         stop_with_parent(worker, sys.stdin.fileno())

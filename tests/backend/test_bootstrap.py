@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backend import bootstrap
-from backend.bootstrap import build_queue, build_services, device_of
+from backend.bootstrap import build_queue, build_services, build_supervisor, device_of
 from backend.records import JobKind
 from backend.settings import Settings
 from tests.backend.encoders import WordHashEncoder
@@ -40,6 +40,14 @@ def test_takes_a_given_encoder_and_clock(tmp_path: Path) -> None:
     assert tokens.shape == (2, 8)
     assert services.store.jobs.enqueue(JobKind.SYNC, "1.1").created_at == now
     services.close()
+
+
+def test_a_job_process_beside_the_web_is_for_those_without_redis() -> None:
+    assert build_supervisor(Settings()) is not None
+    assert build_supervisor(Settings(embedded_jobs=False)) is None
+    over_redis = Settings(redis_url="redis://localhost")
+    assert build_supervisor(over_redis) is None
+    assert build_supervisor(over_redis, asked=True) is not None
 
 
 def test_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from backend.cli import build_parser, main
 from backend.commands import COMMANDS
-from backend.queues.supervisor import ROOT
+from backend.queues.children import ROOT
 from backend.records import JobKind, JobState, SyncState, Verdict, Version
 from backend.store import SqlStore, open_store
 from tests.backend.small_services import CONFIG
@@ -153,7 +153,7 @@ def test_train_without_a_job_process_works_it_off_here(
 ) -> None:
     """The project has no votes, so the training fails with its sentence, which is what is shown."""
     monkeypatch.setattr("backend.commands.follow.PATIENCE_S", 0.1)
-    monkeypatch.setattr("backend.worker.os.nice", lambda _: 0)  # this process is the test run's
+    monkeypatch.setattr("os.nice", lambda _: 0)  # this process is the test run's
     store.projects.ensure("13.100", label_config=CONFIG)
     assert run(folder, "train", "13") == 1
     assert "polyvox: Training needs at least 20 votes; there are 0." in capsys.readouterr().err

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from backend.queues.supervisor import ROOT
+from backend.queues.children import ROOT
 from backend.records import JobKind, JobState
 from backend.store import open_store
 from tests.backend.small_services import CONFIG

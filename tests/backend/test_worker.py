@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from backend.bootstrap import Services, build_queue
+from backend.bootstrap import Services, build_queue, build_supervisor
 from backend.ports import Progress
-from backend.queues.supervisor import ROOT
+from backend.queues.children import ROOT
 from backend.records import Job, JobKind, JobState
+from backend.settings import Settings
 from backend.store import open_store
 from backend.worker import Worker
 from tests.backend.small_services import small_services
@@ -147,6 +148,29 @@ def test_a_job_whose_process_is_killed_runs_again_and_finishes(tmp_path: Path) -
     assert ended is not None and ended.attempts == 2 and ended.figures == {"verdict": "rejected"}
     second.terminate()
     assert second.wait(10) == 0
+    store.close()
+
+
+def test_the_supervisor_gives_the_job_of_a_killed_process_to_the_next_at_once(tmp_path: Path) -> None:
+    """The lease is a minute; nobody waits for it."""
+    settings = Settings(data_dir=tmp_path)
+    store = open_store(settings.database_url)
+    store.projects.ensure("1.1")
+    job = store.jobs.enqueue(JobKind.TRAIN, "1.1")
+    supervisor = build_supervisor(settings)
+    assert supervisor is not None
+    supervisor._command = [sys.executable, "-m", "tests.backend.slow_worker", str(tmp_path), "--embedded",
+                           "--lease-s", "60"]
+    supervisor.start()
+    try:
+        until(lambda: (tmp_path / "begun").exists())
+        assert supervisor.pid is not None
+        os.kill(supervisor.pid, signal.SIGKILL)
+        until(lambda: (found := store.jobs.get(job.id)) is not None and found.state is JobState.DONE, 20)
+    finally:
+        supervisor.stop()
+    ended = store.jobs.get(job.id)
+    assert ended is not None and ended.attempts == 2
     store.close()
 
 

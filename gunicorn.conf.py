@@ -1,0 +1,13 @@
+"""Read by gunicorn when it is started in this folder (`gunicorn _wsgi:app`): the job process begins with the first
+worker that is ready, not only with its first request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def post_worker_init(worker: Any) -> None:
+    """Called in each worker, once it has the app; see `_wsgi` for what it starts."""
+    supervisor = getattr(worker.wsgi, "extensions", {}).get("polyvox-supervisor")
+    if supervisor is not None:
+        supervisor.ensure_started()
