@@ -102,7 +102,7 @@ def build_dataset(data: TrainingSet, config: LadderConfig, known: Sequence[str] 
     total = sum(map(len, controls.values()))
     folds = 1 if total > config.single_above_votes else config.folds
     pair = 1 if total > config.pairs_below_votes else config.members_per_fold
-    splits = max(folds, _SPLITS_OF_ONE)
+    splits = folds if folds > 1 else _SPLITS_OF_ONE
     fold = np.array([-1 if out else fold_of(unit, splits) for unit, out in zip(units, heldout, strict=True)])
     return Dataset(
         units=units, annotators=annotators, controls=controls, heldout=heldout, fold=fold, folds=folds,

@@ -60,8 +60,8 @@ def fit_pooled(
     """Fit on mean tokens (U, D) of all units that `targets.unit` points into; `start` only makes it faster."""
     used, row = np.unique(targets.unit, return_inverse=True)
     f = features[used].astype(np.float64)
-    centre = f.mean(0)
-    scale = 1.0 / (f.std(0) + 1e-6)
+    centre, spread = (f.mean(0), f.std(0)) if len(f) else (np.zeros(f.shape[1]), np.zeros(f.shape[1]))
+    scale = np.where(spread > 1e-4, 1.0 / np.maximum(spread, 1e-4), 0.0)  # a constant feature says nothing
     f = (f - centre) * scale
     d, c = f.shape[1], targets.y.shape[1]
     split = (d * c, d * c + c)

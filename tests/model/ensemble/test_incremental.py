@@ -1,0 +1,82 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from model.ensemble.ladder import Ladder, fit
+from model.simulate import simulate_annotators
+from model.spaces import SingleChoice, Value
+from model.votes import Vote, Votes
+
+
+def _rows(votes, keep=lambda annotator: True):
+    return [
+        Vote(unit=votes.units[u], annotator=votes.annotators[a], control="label", value=votes.values[v])
+        for u, a, v in zip(votes.unit, votes.annotator, votes.value, strict=True) if keep(votes.annotators[a])
+    ]
+
+
+@pytest.fixture(scope="module")
+def project():
+    return simulate_annotators(np.random.default_rng(11), units=120, annotators=5, dim=16)
+
+
+@pytest.fixture(scope="module")
+def before(project, training_set, quick):
+    """A ladder that knows all but annotator a2, whose name sorts into the middle."""
+    votes = Votes.from_votes(_rows(project.votes, lambda annotator: annotator != "a2"))
+    return fit(training_set(replace(project, votes=votes)), quick).ladder
+
+
+def test_old_annotators_keep_index_and_nearly_their_predictions(project, training_set, quick, before):
+    after = fit(training_set(project), quick, previous=before)
+    assert after.figures["warm"]
+    assert before.annotators == ("a0", "a1", "a3", "a4")
+    assert after.ladder.annotators == ("a0", "a1", "a3", "a4", "a2")
+    tokens = [project.tokens[f"t{u}"] for u in range(0, 120, 5)]
+    old = before.predict(tokens, before.annotators)["label"].served
+    new = after.ladder.predict(tokens, before.annotators)["label"].served
+    cold = fit(training_set(project), replace(quick, seed=5)).ladder.predict(tokens, before.annotators)["label"].served
+    assert np.abs(new - old).mean() < 0.06
+    assert np.abs(new - old).mean() < np.abs(cold - old).mean()
+
+
+def test_the_new_annotator_is_learned(project, training_set, quick, before):
+    after = fit(training_set(project), quick, previous=before).ladder
+    units = [f"t{u}" for u in range(0, 120, 5)]
+    truth = project.probabilities[::5, 2]
+    answer = after.predict([project.tokens[u] for u in units], ["a2", "unknown"])["label"].served
+    gap = [np.abs(answer[:, person] - truth).mean() for person in range(2)]
+    assert gap[0] < gap[1]
+
+
+def test_a_loaded_ladder_is_as_good_a_start(project, training_set, quick, before, tmp_path):
+    before.save(tmp_path / "r1")
+    tokens = [project.tokens["t0"], project.tokens["t5"]]
+    answers = [
+        fit(training_set(project), quick, previous=start).ladder.predict(tokens, ["a0", "a2"])["label"].served
+        for start in (before, Ladder.load(tmp_path / "r1"))
+    ]
+    np.testing.assert_array_equal(*answers)
+
+
+def test_a_new_class_and_a_removed_one(project, training_set, quick, before):
+    rows = _rows(project.votes) + [
+        Vote(unit=f"t{u}", annotator="a9", control="label", value=Value.of_class("maybe")) for u in range(1, 60, 2)
+    ]
+    wider = replace(project, votes=Votes.from_votes(rows), space=SingleChoice(("maybe", "no", "yes")))
+    after = fit(training_set(wider), quick, previous=before)
+    tokens = [project.tokens["t0"]]
+    served = after.ladder.predict(tokens, ["a0", "a9"])["label"].served
+    assert after.figures["warm"] and served.shape == (1, 2, 3)
+    assert served[0, 1, 0] > 0.5 > served[0, 0, 0]
+    narrower = replace(project, votes=Votes.from_votes(rows), space=SingleChoice(("maybe", "yes")))
+    back = fit(training_set(narrower), quick, previous=after.ladder).ladder
+    assert back.predict(tokens, ["a0"])["label"].served.shape == (1, 1, 2)
+
+
+def test_another_shape_starts_afresh(project, training_set, quick, before):
+    config = replace(quick, network=replace(quick.network, width=16))
+    found = fit(training_set(project), config, previous=before)
+    assert not found.figures["warm"]
+    assert found.ladder.annotators[:4] == before.annotators  # the index stays all the same
