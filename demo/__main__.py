@@ -29,7 +29,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     console = Console()
     folder = Path(os.environ.get("POLYVOX_DATA_DIR") or "data").absolute() / "demo"
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
         with _only_one(folder):
             if arguments.fresh:
@@ -116,4 +115,6 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
+    for stop in (signal.SIGINT, signal.SIGTERM):  # a shell may have told us to ignore the first
+        signal.signal(stop, _interrupt)
     sys.exit(main())

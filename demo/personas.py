@@ -69,7 +69,7 @@ class Persona:
     weights: Mapping[str, float]
     low: float
     high: float
-    noise: float = 0.12
+    noise: float = 0.08
 
     def label(self, message: Message, seed: int) -> str:
         """One of LABELS; the same for the same message and seed."""
@@ -84,23 +84,24 @@ class Persona:
 PERSONAS = (
     Persona(
         email="simulated.ada@example.com", says="goes by the magic words: please, thanks, sorry",
-        weights={"courtesy": 1.0, "harsh": -0.6}, low=-0.3, high=0.6,
+        weights={"courtesy": 1.2, "harsh": -0.8, "command": -0.7, "curt": -0.3}, low=-0.35, high=0.6,
     ),
     Persona(
         email="simulated.boris@example.com", says="minds commands and bluntness, likes questions and hedges",
-        weights={"command": -1.4, "curt": -0.8, "hedges": 0.7, "question": 0.5, "harsh": -0.4}, low=-0.35, high=0.65,
+        weights={"command": -1.4, "curt": -0.8, "harsh": -0.6, "hedges": 0.8, "question": 0.6}, low=-0.35, high=0.45,
     ),
     Persona(
         email="simulated.chen@example.com", says="cannot stand exclamation marks and capitals",
-        weights={"exclamation": -1.4, "shouting": -1.0, "hedges": 0.5, "courtesy": 0.4, "harsh": -0.2},
-        low=-0.5, high=0.6,
+        weights={"exclamation": -1.6, "shouting": -1.0, "harsh": -0.5, "hedges": 0.6, "courtesy": 0.6},
+        low=-0.35, high=0.45,
     ),
     Persona(
         email="simulated.dora@example.com", says="is lenient: nearly everything is polite",
-        weights={"harsh": -0.9, "shouting": -0.6, "courtesy": 0.5, "command": -0.2}, low=-0.8, high=-0.3,
+        weights={"harsh": -1.2, "shouting": -0.6, "command": -0.5, "courtesy": 0.5, "question": 0.3, "length": 0.15},
+        low=-0.8, high=-0.3,
     ),
     Persona(
         email="simulated.emil@example.com", says="goes by form: long and formal is polite, short is impolite",
-        weights={"length": 0.9, "formal": 0.8, "exclamation": -0.3}, low=-0.55, high=0.65,
+        weights={"length": 1.0, "formal": 0.8, "exclamation": -0.3}, low=-0.45, high=0.45,
     ),
 )

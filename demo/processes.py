@@ -75,10 +75,10 @@ class Service:
         return self._process.pid
 
     def log_tail(self, lines: int = 25) -> str:
-        """The last lines that the process printed."""
+        """The last lines that the process printed, long ones cut."""
         if not self.log.exists():
             return "(nothing)"
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        return "\n".join(line[:300] for line in self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def stop(self, *, grace_s: float = 15.0) -> None:
         """Ask the whole group to end, and after `grace_s` end it. Safe to call twice."""

@@ -18,7 +18,7 @@ from demo.state import State
 
 SEED = 20
 OPEN_MESSAGES = 40
-LABELLED_EACH = 130
+LABELLED_EACH = 150
 BACKEND_TITLE = "Polyvox"
 
 

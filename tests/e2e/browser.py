@@ -29,7 +29,9 @@ _STATE = """() => {
     text: editor ? [...editor.querySelectorAll('.lsf-richtext')].map(e => e.innerText).join(' ') : '',
     choices: boxes.length,
     chosen: boxes.filter(e => e.checked).map(e => e.name),
-    tabs: [...document.querySelectorAll('.lsf-annotation-button__name')].map(e => e.innerText),
+    tabs: [...document.querySelectorAll('.lsf-annotation-button')]
+      .filter(e => e.querySelector('.lsf-annotation-button__userpic_prediction'))
+      .map(e => e.querySelector('.lsf-annotation-button__name').innerText),
     submit: !!document.querySelector('button[name=submit], button[name=update]'),
   };
 }"""
@@ -49,7 +51,7 @@ def chromium() -> Iterator[Browser]:
 
 def log_in(browser: Browser, label_studio: LabelStudio, account: Account) -> Page:
     """A page of a fresh browser profile in which `account` is logged in."""
-    context = browser.new_context(base_url=label_studio.url, viewport={"width": 1280, "height": 720})
+    context = browser.new_context(base_url=label_studio.url, viewport={"width": 1120, "height": 630})
     cookies = label_studio.session(account).cookies
     context.add_cookies([{"name": name, "value": value, "url": label_studio.url} for name, value in cookies.items()])
     page = context.new_page()
@@ -57,9 +59,9 @@ def log_in(browser: Browser, label_studio: LabelStudio, account: Account) -> Pag
     return page
 
 
-def open_stream(page: Page, project: int, text: str) -> None:
-    """Press "Label all tasks"; returns when the editor shows `text`."""
-    page.goto(f"/projects/{project}/data?labeling=1")
+def open_stream(page: Page, project: int, text: str, *, tab: int | None = None) -> None:
+    """Press "Label all tasks", of a Data Manager tab where one is given; returns when the editor shows `text`."""
+    page.goto(f"/projects/{project}/data?labeling=1" + (f"&tab={tab}" if tab else ""))
     _wait_for_text(page, text)
 
 
@@ -83,7 +85,7 @@ def prediction_tabs(page: Page) -> list[str]:
     """Names of the prediction tabs above the editor (the label stream shows none)."""
     tabs = _settled(page)["tabs"]
     assert isinstance(tabs, list)
-    return [str(tab) for tab in tabs if "@" in str(tab) or ":" in str(tab)]
+    return [str(tab) for tab in tabs]
 
 
 def screenshot(page: Page, folder: Path | None, name: str) -> None:

@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,17 @@ class LabelStudio:
         others = {"selectedItems": {"all": True, "excluded": [task]}}
         self.owner.call("POST", f"/api/dm/actions?id=delete_tasks&project={project}", json=others)
         return project, task
+
+    @contextmanager
+    def tab_of_task(self, project: int, task: int) -> Iterator[int]:
+        """A Data Manager tab that holds this task only, so that its label stream serves it; removed on leaving."""
+        only = {"filter": "filter:tasks:id", "operator": "equal", "type": "Number", "value": task}
+        data = {"title": f"Task {task}", "filters": {"conjunction": "and", "items": [only]}}
+        tab = int(self.owner.call("POST", "/api/dm/views", json={"project": project, "data": data})["id"])
+        try:
+            yield tab
+        finally:
+            self.owner.call("DELETE", f"/api/dm/views/{tab}")
 
     def predict(self, project: int, task: int, labels: Mapping[str, str], *, score: float = 0.7) -> None:
         """Import one prediction for each version -> label, and select the last consensus version."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from playwright.sync_api import Browser
 
 from demo.client import Account, choice
 from labelstudio.control_arm import in_control_arm
-from tests.e2e.browser import log_in, open_quick_view, open_stream, prediction_tabs, screenshot, selected_choice
+from tests.e2e.browser import log_in, open_quick_view, open_stream, prediction_tabs, selected_choice
 from tests.e2e.conftest import CONTROL_ARM_PERCENT
 from tests.e2e.server import LabelStudio
 
@@ -63,9 +62,7 @@ def versions_in(response: requests.Response) -> list[str]:
     return [prediction["model_version"] for prediction in body["predictions"]]
 
 
-def test_two_annotators_see_two_labels_and_a_third_the_consensus(
-    label_studio: LabelStudio, browser: Browser, pictures: Path | None
-) -> None:
+def test_two_annotators_see_two_labels_and_a_third_the_consensus(label_studio: LabelStudio, browser: Browser) -> None:
     first, second, third, _ = label_studio.annotators
     text = "Send me the file."
     project, task = shown_to_all(label_studio, text)
@@ -77,11 +74,9 @@ def test_two_annotators_see_two_labels_and_a_third_the_consensus(
         page = log_in(browser, label_studio, account)
         open_stream(page, project, text)
         assert selected_choice(page) == label, f"stream, annotator {number}"
-        screenshot(page, pictures, f"middleware-stream-{number}")
         open_quick_view(page, project, task, text)
         assert selected_choice(page) == label, f"quick view, annotator {number}"
         assert prediction_tabs(page) == [version]
-        screenshot(page, pictures, f"middleware-quick-view-{number}")
         page.context.close()
 
 
