@@ -171,18 +171,25 @@ class Drafts:
             try:
                 outcome = self._fulfil(project, loaded, wish, known.get(wish.pair), desk, who)
             except LabelStudioError as error:
-                if error.retry:
-                    raise
                 if error.http_status in (401, 403):
                     refused.add(who.stored.annotator)
                     self._tokens.report(who.stored, refusal(who))
-                counts["failed"] += 1  # else the task or the draft is gone; the next comparison will tell
+                elif error.retry and not self._is_gone(project, wish.pair[0], error):
+                    raise
+                counts["failed"] += 1
                 continue
             self._tokens.report(who.stored, "")
             counts[outcome.value] += 1
             if outcome in (Outcome.MADE, Outcome.CHANGED, Outcome.REMOVED):
                 self._wait(PAUSE_S)
         return dict(counts)
+
+    def _is_gone(self, project: Project, task_id: int, error: LabelStudioError) -> bool:
+        """Label Studio answers 500, as if it were ill, when a draft is made on a task that was deleted."""
+        if error.http_status != 500 or self._label_studio.tasks_by_id(project.label_studio_id, [task_id]):
+            return False
+        self._store.tasks.mark_dirty(project.key, [task_id])  # so that Polyvox notices as well
+        return True
 
     def _fulfil(
         self, project: Project, loaded: Loaded, wish: Wish, entry: Draft | None, desk: Desk, who: Opened,

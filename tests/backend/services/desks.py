@@ -86,7 +86,7 @@ class Desk:
     def create_draft(self, task_id: int, result: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         self._drawer.called("create", self._token)
         if task_id in self._drawer.missing:
-            raise LabelStudioError("Label Studio answered 404.", retry=False, http_status=404)
+            raise LabelStudioError("Label Studio answered 500.", retry=True, http_status=500)
         made = self._drawer.add(self._drawer.emails[self._token], task_id, result)
         self._drawer.broke("create:after")
         return copy.deepcopy(made)

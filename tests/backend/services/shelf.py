@@ -27,6 +27,7 @@ class PredictionShelf:
         self.breaks: dict[str, BaseException] = {}
         self.maximum_annotations = maximum_annotations
         self.delete_resets = False
+        self.gone: set[int] = set()  # tasks that were deleted
 
     def of(self, version: str) -> dict[int, dict[str, Any]]:
         """task -> prediction; a double is an error."""
@@ -42,6 +43,10 @@ class PredictionShelf:
     def project(self, project_id: int) -> dict[str, Any]:
         self._called("project")
         return {"id": project_id, "maximum_annotations": self.maximum_annotations}
+
+    def tasks_by_id(self, project_id: int, task_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        self._called("tasks_by_id")
+        return {task: {"id": task} for task in task_ids if task not in self.gone}
 
     def prediction_versions(self, project_id: int) -> dict[str, int]:
         self._called("prediction_versions")

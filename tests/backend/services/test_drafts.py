@@ -284,8 +284,17 @@ def test_a_refused_token_is_said_and_keeps_nobody_else_waiting(at: Bench) -> Non
 
 def test_a_task_that_is_gone_is_passed_over(at: Bench) -> None:
     at.drawer.missing = {42}
+    at.shelf.gone = {42}
     figures = at.deliver()
     assert set(at.drawer.of(ONE)) == WINDOW - {42} and figures["drafts_failed"] == 2
+    assert [task for task, _ in at.shop.store.tasks.dirty(KEY, 10)] == [42]
+
+
+def test_a_label_studio_that_is_ill_is_no_task_that_is_gone(at: Bench) -> None:
+    at.drawer.missing = {42}
+    with pytest.raises(JobFailed, match="500") as failure:
+        at.deliver()
+    assert failure.value.retry_in_s
 
 
 def test_the_nearest_tasks_come_first_and_the_rest_in_the_next_run(
