@@ -1,8 +1,8 @@
-"""The training job on a device: from recorded votes it trains, increments and publishes; its predictions match the CPU's.
+"""The training job on a device: from recorded votes it trains, goes on and publishes; its predictions match the CPU's.
 
-Runs the very job that the worker runs (store, features, trainer, gate, registry) twice on `--device`: on a first part of
-the votes, then on all of them. Both published versions are then loaded on the CPU as well, and what they serve must agree
-within `--tolerance`. The votes are those of the demo's simulated annotators on the sample that ships with the project.
+Runs the very job that the worker runs (store, features, trainer, gate, registry) twice on `--device`: on a first part
+of the votes, then on all of them. Both published versions are then loaded on the CPU as well, and what they serve must
+agree within `--tolerance`. The votes are those of the demo's simulated annotators on the sample that ships along.
 
     python -m benchmarks.device_job --device cuda [--encoder FOLDER] [--out results.json]
 """
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(services: Services, device: str) -> dict[str, Any]:
-    """Train on part of the votes, then go on with all of them; compare each published version with itself on the CPU."""
+    """Train on part of the votes, go on with all of them; compare each published version with itself on the CPU."""
     texts = [message.text for message in load()]
     runs = []
     for share in (0.6, 1.0):
