@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+control_socket_disable = True  # it would be one in the home folder
+
 
 def post_worker_init(worker: Any) -> None:
     """Called in each worker, once it has the app; see `_wsgi` for what it starts."""

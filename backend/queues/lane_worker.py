@@ -80,8 +80,9 @@ class LaneWorker(SpawnWorker):
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Use the ring up, then have its job run. Whether there still is one to run is decided by the database."""
-        queue.intermediate_queue.remove(job.id)
-        job.delete(remove_from_queue=False)  # it may have been rung for again meanwhile
+        # RQ's list of what was heard but not begun is of no use here: what got lost there is rung for again. Not
+        # `job.delete()`: the job may have been rung for twice, and another machine may be doing the same.
+        self.connection.delete(job.key, queue.intermediate_queue_key)
         if not ROW_ID.fullmatch(job.id):
             return  # not one of ours
         self.set_state(WorkerStatus.BUSY)

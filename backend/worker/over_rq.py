@@ -58,7 +58,8 @@ class RqWorker:
         self._tick_s = tick_s
         self._grace_s = grace_s
         self._name = new_name()
-        self._ticked = float("-inf")
+        self._ticked = float("-inf")  # when, on the monotonic clock
+        self._tick_took_s = 0.0
         self._stop = threading.Event()
         self._processes = {
             lane: LaneProcess(lane, command(lane), env=env, release=self._release, stop=self._stop,
@@ -78,12 +79,9 @@ class RqWorker:
         return lanes.join(2 * self._grace_s)  # a child that is killed takes the grace time and a moment
 
     def _tick_until_stopped(self) -> None:
-        wait_s = 0.0
-        while not self._stop.wait(wait_s):
-            begun = time.monotonic()
+        while not self._stop.wait(self._tick_s):
             with Outage("looking for work"):
                 self._look()
-            wait_s = max(self._tick_s, TICK_SHARE * (time.monotonic() - begun))
         try:
             self._doorbell.resign(self._name)
         except RedisError:
@@ -95,10 +93,14 @@ class RqWorker:
             reachable = True
         except RedisError:
             leads, reachable = True, False
-        if not leads and time.monotonic() - self._ticked < SELDOM_S:
+        since_s = time.monotonic() - self._ticked
+        if not leads and since_s < SELDOM_S:
             return
-        self._tick()
-        self._ticked = time.monotonic()
+        if since_s >= TICK_SHARE * self._tick_took_s:
+            begun = time.monotonic()
+            self._tick()
+            self._ticked = time.monotonic()
+            self._tick_took_s = self._ticked - begun
         if reachable:
             self._ring()
 

@@ -60,7 +60,7 @@ def lane(arguments: argparse.Namespace, settings: Settings) -> None:
 
     def train(project: str, progress: Progress) -> Mapping[str, Any]:
         begin(folder, project, progress)
-        publish(services.store, project)
+        publish(services.store, services.settings.model_dir, project)
         return {"verdict": "published"}
 
     services: Services = small_services(folder, on_train=train)
@@ -79,8 +79,9 @@ def begin(folder: Path, project: str, progress: Progress) -> None:
         time.sleep(0.02)
 
 
-def publish(store: Store, project: str) -> None:
+def publish(store: Store, folder: Path, project: str) -> None:
     number = store.versions.next_number(project)
+    (folder / project / f"r{number}").mkdir(parents=True)  # what /setup looks for
     store.versions.add(Version(
         project=project, name=f"r{number}", number=number, path=f"{project}/r{number}", verdict=Verdict.PUBLISHED,
         reason="A test.", figures={}, changes=0, created_at=utc_now()))

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from rq import Worker
 
+from backend.bootstrap import build_doorbell
 from backend.queues.children import ROOT
 from backend.records import Job, JobKind, JobState
+from backend.settings import Settings
 from backend.store import SqlStore, open_store
 from tests.backend.queues.redis_server import RedisServer, redis_server
 
@@ -171,6 +173,21 @@ def test_redis_that_hangs_is_as_good_as_gone(tmp_path: Path, redis: RedisServer,
         with redis.client() as client:
             until(lambda: client.keys("rq:worker:*"))
         works(store)
+
+
+def test_a_job_that_is_rung_for_twice_runs_once(tmp_path: Path, redis: RedisServer, store: SqlStore) -> None:
+    """As when a machine looks for due rows between another's hearing of a ring and its claim."""
+    bell = build_doorbell(Settings(data_dir=tmp_path, redis_url=redis.url), limits_s={"heavy": 60.0})
+    job = store.jobs.enqueue(JobKind.TRAIN, "1.1")
+    bell.ring("heavy", [job.id])
+    for _ in range(20):
+        bell.redis.rpush(bell.queue("heavy").key, job.id)
+    bell.queue("heavy").enqueue_call("os.abort", job_id="not-a-row")  # nothing of ours, and never called
+    with machine(tmp_path, redis), machine(tmp_path, redis):
+        until(lambda: done(store, job))
+        works(store)
+        until(lambda: not bell.redis.keys("rq:queue:*") and not bell.redis.keys("rq:job:*"))
+    assert len(runs(tmp_path)) == 2
 
 
 def test_rings_that_are_lost_are_rung_again(tmp_path: Path, redis: RedisServer, store: SqlStore) -> None:
