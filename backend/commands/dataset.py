@@ -89,8 +89,9 @@ def answers_of(dataset: Dataset, control: str, *, times: bool = False) -> Answer
 @contextlib.contextmanager
 def progress_bar() -> Iterator[ports.Progress]:
     """A bar on stderr, so that results on stdout can be piped."""
-    with Progress(TextColumn("reading {task.description}"), BarColumn(), console=Console(stderr=True),
-                  transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(TextColumn("reading {task.description}"), BarColumn(), console=console, transient=True,
+                  disable=not console.is_terminal) as bar:
         line = bar.add_task("", total=1.0)
 
         def update(fraction: float, note: str) -> None:
@@ -102,7 +103,8 @@ def progress_bar() -> Iterator[ports.Progress]:
 @contextlib.contextmanager
 def working(what: str) -> Iterator[None]:
     """A spinner on stderr; what the model cannot use becomes a sentence."""
-    with Console(stderr=True).status(what), sentences():
+    console = Console(stderr=True)
+    with console.status(what) if console.is_terminal else contextlib.nullcontext(), sentences():
         yield
 
 
@@ -123,7 +125,8 @@ def say(console: Console, sentence: str, style: str = "") -> None:
 
 def show_table(console: Console, title: str, columns: Mapping[str, Sequence[Any]], rows: Sequence[int]) -> None:
     """Some rows of a table of columns; numbers are rounded, what is unknown is empty."""
-    table = Table(*columns, title=title, title_justify="left", box=None, padding=(0, 1), title_style="bold")
+    say(console, title, "bold")
+    table = Table(*columns, box=None, padding=(0, 1))
     for row in rows:
         table.add_row(*(Text(cell(column[row])) for column in columns.values()))
     console.print(table)

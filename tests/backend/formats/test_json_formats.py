@@ -38,6 +38,13 @@ def test_elements_are_the_same_however_the_file_is_cut(
         json_stream._CHUNK = was
 
 
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+def test_numbers_cut_in_two_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    (tmp_path / "x.json").write_text("[10.25, -3e2, 0.0, 7,1.5e-3]")
+    assert [item for _, item in json_stream.elements(tmp_path / "x.json", quiet)] == [10.25, -300.0, 0.0, 7, 0.0015]
+
+
 def test_lines_of_elements_and_members(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('\n[ {"a":\n1},\n\n 2 ]\n')

@@ -75,6 +75,14 @@ def test_ground_truth_means_nothing_unless_it_is_trusted(tmp_path: Path) -> None
     assert len(trusting.votes) == 1 and trusting.gold == {"label": {"1": "Negative"}}
 
 
+@pytest.mark.parametrize("config", [None, SENTIMENT], ids=["bare", "config"])
+def test_a_skipped_annotation_gives_no_vote_even_with_regions(tmp_path: Path, config: object) -> None:
+    skipped = {**annotation(1, 5, "Positive"), "was_cancelled": True}
+    path = write(tmp_path, {"id": 1, "data": {}, "annotations": [skipped, annotation(2, 6, "Negative")]})
+    options = ReadOptions(label_config=config)  # type: ignore[arg-type]
+    assert rows(open_votes(path, options=options)) == [("1", "6", "label", "class", '"Negative"')]
+
+
 def test_contradicting_ground_truth_names_the_line(tmp_path: Path) -> None:
     path = write(tmp_path, {"id": 1, "annotations": []}, {"id": 2, "annotations": [
         annotation(1, 5, "a", ground_truth=True), annotation(2, 6, "b", ground_truth=True)]})

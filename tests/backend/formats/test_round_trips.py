@@ -59,6 +59,14 @@ def test_label_studio_formats_keep_times_and_sets(name: str, tmp_path: Path) -> 
     assert rows(open_votes(tmp_path / "sets")) == rows(sets)
 
 
+@pytest.mark.parametrize("name", LABEL_STUDIO)
+def test_answers_repeated_at_one_time_are_annotations_of_their_own(name: str, tmp_path: Path) -> None:
+    votes = Votes.from_columns(units=["1"], annotators=["5"], values=[Value.of_class("a"), Value.of_class("b")],
+                               unit=np.zeros(3, int), annotator=np.zeros(3, int), value=np.array([0, 1, 0]))
+    save_dataset(Dataset(votes=votes), tmp_path / "x", name)
+    assert rows(open_votes(tmp_path / "x")) == rows(votes)
+
+
 def test_label_studio_json_keeps_provenance_content_and_odd_ids(tmp_path: Path) -> None:
     made = awkward()
     n = len(made.votes)

@@ -1,0 +1,42 @@
+"""`agreement`: figures that can be checked by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.backend.commands.crowd import Shell
+
+FOUR = "task,annotator,label\n" + "".join(
+    f"{task},{who},{label}\n" for who, labels in (("a", "1212"), ("b", "1211"), ("c", "12 2"))
+    for task, label in enumerate(labels) if label != " ")
+
+
+def test_figures_by_hand(shell: Shell) -> None:
+    path = shell.write("v.csv", FOUR)
+    shown = shell("agreement", path, "--out", shell.folder / "a.json")
+    found = json.loads((shell.folder / "a.json").read_text())
+    figures = {row["measure"]: row for row in found["overall"]}
+    assert figures["percent agreement"]["value"] == pytest.approx(8 / 10)  # pairs: 3 + 3 + 1 + 1 of 10
+    assert figures["percent agreement"]["low"] <= 0.8 <= figures["percent agreement"]["high"]
+    assert figures["Fleiss kappa"]["low"] is None
+    pair = next(row for row in found["pairs"] if (row["annotator"], row["other"]) == ("a", "b"))
+    assert pair["common"] == 4 and pair["percent"] == 0.75 and pair["kappa"] == pytest.approx(0.5)
+    assert [row["class"] for row in found["classes"]] == ["1", "2"]
+    assert "Krippendorff alpha (nominal)" in shown and "Pairs of annotators, least agreeing first (3)" in shown
+
+
+def test_levels_and_weights(shell: Shell) -> None:
+    path = shell.write("v.csv", FOUR)
+    assert "alpha (ordinal)" in shell("agreement", path, "--level", "ordinal", "--weights", "linear")
+    assert "alpha (interval)" in shell("agreement", path, "--level", "interval")
+    words = shell.write("w.csv", FOUR.replace(",1\n", ",x\n"))
+    assert "classes that are numbers" in shell("agreement", words, "--level", "interval", expect=1)
+
+
+def test_pairs_as_a_table_and_data_without_votes(shell: Shell) -> None:
+    shell("agreement", shell.write("v.csv", FOUR), "--out", shell.folder / "p.csv")
+    assert (shell.folder / "p.csv").read_text().startswith("annotator,other,common,percent,kappa\na,b,4,0.75,")
+    shell("agreement", shell.write("e.csv", "task,annotator,label\n"))
+    shell("agreement", shell.write("o.csv", "task,annotator,label\n1,a,x\n2,b,y\n"))
