@@ -35,8 +35,9 @@ class Kos(Aggregator):
     def _estimate(self, answers: AnswerMatrix, gold: Codes, probabilities: Floats | None) -> Estimate:
         sign = np.where(answers.label == 0, 1.0, -1.0) * answers.weights
         y = np.random.default_rng(self.seed).normal(1.0, 1.0, len(answers))
-        converged, rounds = False, 0
-        while rounds < self.max_iter and not converged:
+        converged = False
+        history: list[float] = []  # minus the largest change of a message
+        while len(history) < self.max_iter and not converged:
             said = sign * y
             x = unit_totals(answers, said)[answers.unit] - said
             known = gold[answers.unit] >= 0
@@ -48,9 +49,9 @@ class Kos(Aggregator):
                 y, converged = np.ones(len(answers)), True
                 break
             moved /= scale
-            converged = float(np.abs(moved - y).max()) < self.tol
+            history.append(-float(np.abs(moved - y).max()))
+            converged = -history[-1] < self.tol
             y = moved
-            rounds += 1
         said = sign * y
         total, weight = unit_totals(answers, said), unit_totals(answers, np.abs(said))
         lean = np.where(weight > 0, total / np.where(weight > 0, weight, 1.0), 0.0)  # (U,) in [-1, 1]
@@ -61,4 +62,4 @@ class Kos(Aggregator):
         outcome = np.where(lean >= 0, 1.0, -1.0)
         outcome = np.where(gold >= 0, np.where(gold == 0, 1.0, -1.0), outcome)
         skill = annotator_totals(answers, sign * outcome[answers.unit]) / np.where(votes > 0, votes, 1.0)
-        return Estimate(posterior=posterior, skill=skill, objective=(0.0,) * rounds, converged=converged)
+        return Estimate(posterior=posterior, skill=skill, objective=tuple(history), converged=converged)

@@ -56,14 +56,14 @@ class Mmsr(Aggregator):
             divisor = np.where(np.abs(skill) < 0.02, np.where(skill < 0, -0.02, 0.02), skill)
             ratio = np.where(seen, covariance / divisor[None, :], np.nan)  # (A, A)
             weight = np.where(seen, common * divisor[None, :] ** 2, 0.0)  # precise where b is skilled, often met
-            order = np.argsort(ratio, axis=1)  # NaN last
-            ratio, weight = np.take_along_axis(ratio, order, axis=1), np.take_along_axis(weight, order, axis=1)
-            position = np.arange(ratio.shape[1])[None, :]
             below = (ratio < skill[:, None]).sum(axis=1)
             above = (ratio > skill[:, None]).sum(axis=1)
             n_seen = seen.sum(axis=1)
             low, high = np.minimum(n_trim, below), n_seen - np.minimum(n_trim, above)
-            weight = np.where((position >= low[:, None]) & (position < high[:, None]), weight, 0.0)
+            ordered = np.sort(ratio, axis=1)  # NaN last
+            least = np.take_along_axis(ordered, np.minimum(low, ratio.shape[1] - 1)[:, None], axis=1)
+            most = np.take_along_axis(ordered, np.maximum(high - 1, 0)[:, None], axis=1)
+            weight = np.where((ratio >= least) & (ratio <= most), weight, 0.0)
             total = weight.sum(axis=1)
             mean = (np.nan_to_num(ratio) * weight).sum(axis=1) / np.where(total > 0, total, 1.0)
             moved = np.where(total > 0, np.clip(0.5 * (mean + skill), -0.99, 0.99), skill)  # damped: no two-cycles

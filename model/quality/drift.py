@@ -59,9 +59,7 @@ def drift(answers: AnswerMatrix, right: Floats, expected: Floats, order: Floats 
     mean = np.bincount(who, residual, minlength=n_annotators) / some
     centred = residual - mean[who]
     sd = np.sqrt(np.bincount(who, centred**2, minlength=n_annotators) / some)
-    running = np.cumsum(centred)
-    start = np.where(first > 0, running[np.maximum(first - 1, 0)], 0.0) if len(running) else np.zeros(n_annotators)
-    bridge = np.abs(running - start[who])
+    bridge = np.abs(np.cumsum(centred))  # each annotator's part ends at zero again, so one sum serves all
     peak = np.zeros(n_annotators)
     has = n > 0
     if has.any():

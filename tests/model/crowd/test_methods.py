@@ -156,6 +156,47 @@ def test_kos_and_mmsr_survive_adversaries():
         assert (result.skill[8:] < 0).all() and (result.skill[:8] > 0.3).all(), name
 
 
+def test_kos_passes_messages_that_leave_the_receiver_out():
+    rng = np.random.default_rng(0)
+    rows = [(f"t{u}", f"a{a}", "xy"[rng.integers(2)]) for u in range(6) for a in range(5) if rng.random() < 0.7]
+    answers = answers_of(*rows, classes=["x", "y"])
+    u, a, s = answers.unit, answers.annotator, np.where(answers.label == 0, 1.0, -1.0)
+    y = np.random.default_rng(3).normal(1.0, 1.0, len(answers))
+    every = np.arange(len(answers))
+    for _ in range(4):
+        x = np.array([sum(s[j] * y[j] for j in every if u[j] == u[i] and j != i) for i in every])
+        y = np.array([sum(s[j] * x[j] for j in every if a[j] == a[i] and j != i) for i in every])
+        y /= np.sqrt(np.mean(y**2))
+    total, weight = np.zeros(6), np.zeros(6)
+    np.add.at(total, u, s * y)
+    np.add.at(weight, u, np.abs(y))
+    got = make("kos", max_iter=4, tol=0.0, seed=3).fit(answers)
+    np.testing.assert_allclose(got.posterior[:, 0], 0.5 + 0.5 * total / np.where(weight > 0, weight, 1.0), atol=1e-12)
+
+
+def test_mmsr_trims_a_clique():
+    """Four colluders copy each other: untrimmed they look perfect, trimmed means leave their agreement out."""
+    rng = np.random.default_rng(2)
+    truth = rng.integers(3, size=400)
+    shared = rng.integers(3, size=400)
+    rows = []
+    for u, t in enumerate(truth):
+        rows += [(f"t{u:03d}", f"a{a}", f"c{t if rng.random() < 0.5 else rng.integers(3)}") for a in range(7)]
+        rows += [(f"t{u:03d}", f"z{a}", f"c{shared[u]}") for a in range(4)]
+    answers = answers_of(*rows)
+    trimmed, plain = make("mmsr", trim=0.3).fit(answers), make("mmsr", trim=0.0).fit(answers)
+    assert np.mean(trimmed.label == truth) > np.mean(plain.label == truth) + 0.3
+    assert trimmed.skill[7:].max() < 0.2 < trimmed.skill[:7].min() and plain.skill[7:].min() > 0.9
+
+
+def test_glad_halves_steps_that_go_too_far(crowd):
+    """Without a prior worth the name and with few votes, full Newton steps overshoot; the objective must not fall."""
+    for seed in range(6):
+        answers = crowd(units=25, annotators=8, per_unit=5, classes=4, good=1.0, seed=seed).answers
+        fitted = make("glad", ability_sd=30.0, ease_sd=3.0, ease_mean=2.0, max_iter=60, tol=0.0).fit(answers)
+        assert np.diff(fitted.objective).min() > -1e-7
+
+
 def test_pair_covariance_counts_common_units():
     answers = answers_of(("t1", "a", "x"), ("t1", "b", "x"), ("t2", "a", "y"), ("t2", "b", "x"), ("t3", "c", "x"))
     covariance, common = pair_covariance(answers)

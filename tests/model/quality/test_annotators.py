@@ -135,6 +135,15 @@ class TestDrift:
                  for s in range(10)]
         assert np.mean(np.concatenate(small) < 0.05) <= 0.1
 
+    def test_a_constant_offset_is_no_drift(self):
+        """Somebody who is steadily worse than their confusion says does not change."""
+        answers, _ = simulate([0.8] * 4, per=4, time=np.arange(1200.0), keep_time=True)
+        right = np.random.default_rng(0).random(1200)
+        steady = drift(answers, right, np.full(1200, 0.5))
+        shifted = drift(answers, right, np.full(1200, 0.9))
+        np.testing.assert_allclose(shifted.p_value, steady.p_value)
+        assert steady.p_value.min() > 0.001
+
     def test_needs_times_and_votes(self):
         answers, _ = simulate([0.8] * 5, units=3)
         with pytest.raises(ModelError, match="time"):
