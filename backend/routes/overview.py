@@ -1,7 +1,7 @@
-"""The state of everything, for people: what is connected, what runs, how good each version is, what needs attention.
+"""The state of everything: what is connected, what runs, how good each version is, what needs attention.
 
 Read from the database alone (no request to Label Studio, no checkpoint is loaded), as frozen records, so that the page,
-the JSON of GET / and a command can show the same. Problems are sentences that say what to do.
+the JSON of GET / and a command can show the same. `sentences` puts it into words, `problems` finds what is wrong.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from backend.records import Delivery, Job, JobState, Project, SyncState, Verdict, Version, VoteCounts
+from backend.records import Delivery, Job, JobKind, JobState, Project, SyncState, Version, VoteCounts
+from backend.routes import problems
 from backend.settings import Settings
 
 if TYPE_CHECKING:
     from backend.bootstrap import Services
 
 OPEN_STATES = (JobState.QUEUED, JobState.RUNNING)
-JOB_SHOULD_START_S = 60.0  # a due job that waits longer has nobody to run it
+JOBS_LOOKED_AT = 30
+VERSIONS_SHOWN = 8
 WAY_NAMES = {
     "served": "What is served",
     "prior": "Each annotator's habits alone",
@@ -59,12 +61,19 @@ class ProjectView:
     dirty: int
     sync: SyncState
     published: Version | None
-    latest: Version | None  # the newest tried, published or not
+    versions: Sequence[Version]  # the last ones tried, published or not, newest first
     delivery: Delivery | None
     jobs: Sequence[Job]  # open ones, running first
     figures: Sequence[ControlFigures]
-    min_votes: int
+    settings: Settings  # those that hold for this project
+    delivers: bool  # whether its predictions are written into Label Studio in bulk
+    notes: Sequence[str]  # what is as it is, and worth knowing
     problems: Sequence[str]
+
+    @property
+    def min_votes(self) -> int:
+        """Below it nothing is trained."""
+        return self.settings.min_votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,72 +91,46 @@ def overview(services: Services) -> Overview:
     """Gather it: a handful of counting queries for each project."""
     now, settings = services.clock(), services.settings
     projects = [_project(services, each, now) for each in services.store.projects.all()]
+    jobs = [job for view in projects for job in view.jobs]
     return Overview(
-        at=now, label_studio_url=settings.label_studio_url,
-        connected=bool(settings.label_studio_url and settings.label_studio_api_key),
-        projects=projects, problems=service_problems(settings, projects, now),
+        at=now, label_studio_url=settings.label_studio_url, connected=services.triggers.connected,
+        projects=projects, problems=problems.of_service(settings, jobs, now),
     )
 
 
 def _project(services: Services, project: Project, now: datetime) -> ProjectView:
     store, key = services.store, project.key
-    recent = store.jobs.recent(key, limit=30)
-    tried = store.versions.recent(key, limit=1)
+    recent = store.jobs.recent(key, limit=JOBS_LOOKED_AT)
+    jobs = _open_jobs(services, key, recent)
     published, sync = store.versions.published(key), store.projects.sync_state(key)
     settings = services.triggers.settings_of(project)
     base = services.settings.label_studio_url
+    of_config, notes = problems.of_config(project.label_config)
+    found = [
+        *problems.of_reading(sync, jobs, settings, now, connected=services.triggers.connected),
+        *problems.of_jobs(recent, said=sync.last_error), *of_config, *_registry_problem(services, key),
+        *store.projects.findings(key), *_token_problems(services, project, settings),
+    ]
     return ProjectView(
         project=project, link=f"{base}/projects/{project.label_studio_id}/data" if base else "",
         votes=store.votes.counts(key), tasks=store.tasks.count(key), dirty=store.tasks.dirty_count(key), sync=sync,
-        published=published, latest=tried[0] if tried else None, delivery=store.deliveries.latest(key),
-        jobs=sorted((job for job in recent if job.state in OPEN_STATES), key=lambda job: job.state, reverse=True),
-        figures=control_figures(published.figures) if published else (), min_votes=settings.min_votes,
-        problems=[*sync_problems(sync), *job_problems(recent), *_registry_problem(services, key),
-                  *store.projects.findings(key), *token_problems(services, project)],
+        published=published, versions=store.versions.recent(key, limit=VERSIONS_SHOWN),
+        delivery=store.deliveries.latest(key), jobs=jobs, settings=settings,
+        delivers=services.triggers.delivers(project),
+        figures=control_figures(published.figures) if published else (), notes=notes, problems=found,
     )
 
 
-def service_problems(settings: Settings, projects: Sequence[ProjectView], now: datetime) -> list[str]:
-    """What is wrong with the set-up as a whole."""
-    found = []
-    if not settings.label_studio_url:
-        found.append("Polyvox does not know where Label Studio is: set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY.")
-    elif not settings.label_studio_api_key:
-        found.append("Polyvox cannot read annotations: set LABEL_STUDIO_API_KEY to an access token.")
-    jobs = [job for view in projects for job in view.jobs]
-    waiting = [job for job in jobs if job.state is JobState.QUEUED]
-    overdue = any((now - max(job.not_before, job.created_at)).total_seconds() > JOB_SHOULD_START_S for job in waiting)
-    if overdue and len(waiting) == len(jobs):
-        found.append("Jobs wait and nothing runs them: start a job process with `python -m backend worker`.")
-    if settings.basic_auth_user and not settings.webhook_secret:
-        found.append("Events of Label Studio are refused: webhooks carry no basic auth. Set POLYVOX_WEBHOOK_SECRET and "
-                     "POLYVOX_URL beside BASIC_AUTH_USER, so that they carry the secret instead.")
-    if settings.control_arm_percent == 0:
-        found.append("The control arm is switched off, so that held-out figures are biased by shown predictions.")
-    return found
+def _open_jobs(services: Services, key: str, recent: Sequence[Job]) -> list[Job]:
+    """Running ones first. A long training may have begun before all recent jobs, so each kind is asked for as well."""
+    pending = [services.store.jobs.pending(key, kind) for kind in JobKind]
+    found = {job.id: job for job in [*recent, *(job for job in pending if job)] if job.state in OPEN_STATES}
+    return sorted(found.values(), key=lambda job: (job.state is not JobState.RUNNING, job.not_before))
 
 
-def sync_problems(sync: SyncState) -> list[str]:
-    if not sync.last_error:
-        return []
-    often = f"{sync.failures} times in a row" if sync.failures > 1 else "once"
-    return [f"Reading Label Studio failed {often}, it is tried again: {sync.last_error}"]
-
-
-def job_problems(recent: Sequence[Job]) -> list[str]:
-    """The last failure of each kind of job that has not succeeded since; `recent` is newest first."""
-    found, seen = [], set()
-    for job in recent:
-        if job.state in (JobState.DONE, JobState.FAILED) and job.kind not in seen:
-            seen.add(job.kind)
-            if job.state is JobState.FAILED:
-                found.append(f"The last {job.kind} job failed: {job.error}")
-    return found
-
-
-def token_problems(services: Services, project: Project) -> list[str]:
+def _token_problems(services: Services, project: Project, settings: Settings) -> list[str]:
     """Annotators' tokens that do not work any more, where they are used."""
-    if services.triggers.settings_of(project).middleware:
+    if settings.middleware:
         return []
     return [token.problem for token in services.store.tokens.of(project.key) if token.problem]
 
@@ -193,12 +176,3 @@ def _way(name: str, about: Mapping[str, Any], weights: Mapping[str, Any]) -> Way
 def _number(about: Mapping[str, Any], name: str) -> float | None:
     value = about.get(name)
     return float(value) if isinstance(value, int | float) and value == value else None
-
-
-def verdict_sentence(view: ProjectView) -> str:
-    """What became of the newest version when it was not published, else ""."""
-    latest = view.latest
-    if latest is None or latest.verdict is Verdict.PUBLISHED:
-        return ""
-    kept = f"{view.published.name} stays" if view.published else "nothing is published yet"
-    return f"{latest.name} was not published, {kept}: {latest.reason}"

@@ -11,9 +11,10 @@ from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request
 
-from backend.records import Job, JobKind
+from backend.records import Job, JobKind, Version
+from backend.routes import sentences
 from backend.routes.context import context
-from backend.routes.overview import ControlFigures, Overview, ProjectView, overview, verdict_sentence
+from backend.routes.overview import ControlFigures, Overview, ProjectView, overview
 from backend.telemetry import VERSION
 
 blueprint = Blueprint("status", __name__)
@@ -36,19 +37,12 @@ def status() -> Response:
 
 
 def page(shown: Overview) -> str:
-    return render_template(
-        "status.html", shown=shown, version=VERSION, verdict=verdict_sentence, job_names=JOB_NAMES)
+    return render_template("status.html", shown=shown, version=VERSION, say=sentences, job_names=JOB_NAMES)
 
 
 @blueprint.app_template_filter("ago")
 def ago(moment: datetime, now: datetime) -> str:
-    """"3 minutes ago"."""
-    seconds = max((now - moment).total_seconds(), 0.0)
-    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds >= length:
-            count = int(seconds // length)
-            return f"{count} {unit}{'s' if count > 1 else ''} ago"
-    return "just now"
+    return sentences.ago(moment, now)
 
 
 @blueprint.app_template_filter("number")
@@ -61,16 +55,18 @@ def as_json(shown: Overview) -> dict[str, Any]:
     return {
         "status": "UP",
         "version": VERSION,
+        "says": sentences.connection(shown),
         "label_studio": {"url": shown.label_studio_url, "connected": shown.connected},
-        "projects": [_project(view) for view in shown.projects],
+        "projects": [_project(view, shown.at) for view in shown.projects],
         "problems": list(shown.problems),
     }
 
 
-def _project(view: ProjectView) -> dict[str, Any]:
+def _project(view: ProjectView, now: datetime) -> dict[str, Any]:
     return {
         "project": view.project.key,
         "title": view.project.title,
+        "says": sentences.of_project(view, now),
         "model_version": view.published.name if view.published else None,
         "published_at": _time(view.published.created_at if view.published else None),
         "tasks": view.tasks,
@@ -81,7 +77,8 @@ def _project(view: ProjectView) -> dict[str, Any]:
         "last_sync": _time(view.sync.last_success),
         "jobs": [_job(job) for job in view.jobs],
         "heldout": {each.control: _figures(each) for each in view.figures},
-        "verdict": verdict_sentence(view),
+        "verdict": sentences.newest_verdict(view),
+        "versions": [_version(version) for version in view.versions],
         "delivered": _delivered(view),
         "problems": list(view.problems),
     }
@@ -89,6 +86,10 @@ def _project(view: ProjectView) -> dict[str, Any]:
 
 def _job(job: Job) -> dict[str, Any]:
     return {"id": job.id, "kind": job.kind, "state": job.state, "progress": job.progress, "note": job.note}
+
+
+def _version(version: Version) -> dict[str, Any]:
+    return {"name": version.name, "verdict": version.verdict, "at": _time(version.created_at), "reason": version.reason}
 
 
 def _figures(figures: ControlFigures) -> dict[str, Any]:

@@ -10,6 +10,9 @@ async function refresh() {
   for (const part of ["main", "footer"]) {
     const now = document.querySelector(part);
     const then = fresh.querySelector(part);
+    for (const open of now.querySelectorAll("details[open]")) {
+      then?.querySelector(`#${CSS.escape(open.id)}`)?.setAttribute("open", "");
+    }
     if (then && now.innerHTML !== then.innerHTML) now.replaceWith(then);
   }
 }

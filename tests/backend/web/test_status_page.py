@@ -120,6 +120,33 @@ def test_the_json_says_what_there_is(client):
     assert answer["label_studio"] == {"url": "http://localhost:8080", "connected": True}
 
 
+def test_the_json_says_it_in_sentences(client):
+    answer = client.get("/").json
+    project = next(each for each in answer["projects"] if each["project"] == KEY)
+    assert answer["says"].startswith("Polyvox works for Label Studio at http://localhost:8080")
+    assert project["says"][0].startswith("Version r12 answers")
+    assert any("predicted right in 80 %" in each and "naive answers reach 51 %" in each for each in project["says"])
+    assert [(each["name"], each["verdict"]) for each in project["versions"]] == [
+        ("r13", "rejected"), ("r12", "published"), ("r11", "published")]
+
+
+def test_what_checks_found_is_a_problem(filled, client):
+    filled.store.projects.set_findings(KEY, "webhooks", ["Label Studio has no webhook to Polyvox."])
+    project = next(each for each in client.get("/").json["projects"] if each["project"] == KEY)
+    assert "Label Studio has no webhook to Polyvox." in project["problems"]
+    assert "Label Studio has no webhook to Polyvox." in client.get("/", headers=HTML).get_data(as_text=True)
+
+
+def test_a_job_older_than_many_others_is_still_shown(filled, client):
+    """A training of hours has many readings after it."""
+    for _ in range(40):
+        filled.store.jobs.enqueue(JobKind.RECONCILE, KEY)
+        job = filled.store.jobs.claim("other", lease_s=60, kinds=[JobKind.RECONCILE])
+        filled.store.jobs.finish(job.id, "other", figures={})
+    project = next(each for each in client.get("/").json["projects"] if each["project"] == KEY)
+    assert ("train", "running") in {(job["kind"], job["state"]) for job in project["jobs"]}
+
+
 def test_browsers_get_a_page(client):
     response = client.get("/", headers=HTML)
     page = response.get_data(as_text=True)

@@ -1,0 +1,92 @@
+"""What is wrong, and what to do about it: pure functions from state to sentences for people.
+
+Each sentence names the cure where there is one. They are shown on the page, so they carry no label and no task text;
+what a job or a check wrote down as its sentence is passed on as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from backend.errors import LabelConfigError
+from backend.labeling import parse_config
+from backend.records import Job, JobKind, JobState, SyncState
+from backend.settings import Settings
+
+JOB_SHOULD_START_S = 60.0  # a due job that waits longer has nobody to run it
+START_WORKER = "start a job process with `python -m backend worker`."
+READING = (JobKind.SYNC, JobKind.RECONCILE)
+
+
+def of_service(settings: Settings, jobs: Sequence[Job], now: datetime) -> list[str]:
+    """What is wrong with the set-up as a whole; `jobs` are the open ones of all projects."""
+    found = []
+    if not settings.label_studio_url:
+        found.append("Polyvox does not know where Label Studio is: set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY.")
+    elif not settings.label_studio_api_key:
+        found.append("Polyvox cannot read annotations: set LABEL_STUDIO_API_KEY to an access token.")
+    waiting = [job for job in jobs if job.state is JobState.QUEUED]
+    overdue = any((now - max(job.not_before, job.created_at)).total_seconds() > JOB_SHOULD_START_S for job in waiting)
+    if overdue and len(waiting) == len(jobs):
+        found.append(f"Jobs wait and nothing runs them: {START_WORKER}")
+    found += _of_access(settings)
+    if settings.control_arm_percent == 0:
+        found.append("The control arm is switched off, so that held-out figures are biased by shown predictions.")
+    return found
+
+
+def _of_access(settings: Settings) -> list[str]:
+    """One of the two ways to prove oneself is missing: Label Studio uses both, for different requests."""
+    if settings.basic_auth_user and not settings.webhook_secret:
+        return ["Events of Label Studio are refused: webhooks carry no basic auth. Set POLYVOX_WEBHOOK_SECRET and "
+                "POLYVOX_URL beside BASIC_AUTH_USER, so that they carry the secret instead."]
+    if settings.webhook_secret and not settings.basic_auth_user:
+        return ["The button Start Training in Label Studio is refused (401): Label Studio sends it to /webhook without "
+                "the secret. Set BASIC_AUTH_USER and BASIC_AUTH_PASS, and enter the same in the project under "
+                "Settings → Model; votes come in and train without the button all the same."]
+    return []
+
+
+def of_reading(
+    sync: SyncState, jobs: Sequence[Job], settings: Settings, now: datetime, *, connected: bool,
+) -> list[str]:
+    """Label Studio cannot be read, or nobody reads it; `jobs` are the project's open ones."""
+    if sync.last_error:
+        often = f"{sync.failures} times in a row" if sync.failures > 1 else "once"
+        return [f"Reading Label Studio failed {often}, it is tried again: {sync.last_error}"]
+    if not connected or sync.last_success is None or any(job.kind in READING for job in jobs):
+        return []
+    late_s = (now - sync.last_success).total_seconds()
+    if late_s <= 3 * settings.reconcile_every_s + JOB_SHOULD_START_S:
+        return []
+    return [f"Label Studio was last read {late_s / 60:.0f} minutes ago, although it should be every "
+            f"{settings.reconcile_every_s:g} s, so no job process seems to run: {START_WORKER}"]
+
+
+def of_jobs(recent: Sequence[Job], *, said: str = "") -> list[str]:
+    """The last failure of each kind of job that has not succeeded since; `recent` is newest first. A failure that was
+    `said` already is left out."""
+    found, seen = [], set()
+    for job in recent:
+        if job.state in (JobState.DONE, JobState.FAILED) and job.kind not in seen:
+            seen.add(job.kind)
+            if job.state is JobState.FAILED and job.error != said:
+                found.append(f"The last {job.kind} job failed: {job.error}")
+    return found
+
+
+def of_config(xml: str) -> tuple[list[str], list[str]]:
+    """A labeling configuration that Polyvox can do nothing with; and, as notes, what it leaves out of a usable one."""
+    if not xml:
+        return [], []
+    try:
+        config = parse_config(xml)
+    except LabelConfigError as error:
+        return [f"The labeling configuration cannot be read, so nothing is learned: {error}"], []
+    left_out = [each.reason for each in config.unmodelled]
+    if not config.controls:
+        return [" ".join(["Polyvox can learn none of this project's controls.", *left_out])], []
+    if not config.objects:
+        return ["The controls of this project look at no text, and Polyvox reads nothing else yet."], left_out
+    return [], left_out

@@ -1,0 +1,139 @@
+"""The state in sentences for people: which version answers, how good it is beside the naive answers, what waits.
+
+Pure functions of the records of `overview`. Numbers are exact; where they rest on little, the sentence says so.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from backend.records import JobKind, JobState, Verdict, Version
+from backend.routes.overview import ControlFigures, Overview, ProjectView, Way
+from backend.services.served import consensus_version
+from backend.services.triggers import rejected_in_a_row
+
+FEW_VOTES = 100  # below it, figures on held-out votes are rough
+NAIVE = ("prior", "pooled")
+SAME_NATS = 0.005  # log-losses that differ by less are the same to people
+
+
+def connection(shown: Overview) -> str:
+    """What is connected."""
+    if not shown.connected:
+        return "Polyvox is not connected to a Label Studio: it answers, but cannot read votes."
+    read = [view.sync.last_success for view in shown.projects if view.sync.last_success]
+    when = f", last read {ago(max(read), shown.at)}" if read else ""
+    return f"Polyvox works for Label Studio at {shown.label_studio_url}{when}."
+
+
+def of_project(view: ProjectView, now: datetime) -> list[str]:
+    """Everything there is to say of one project, the most important first."""
+    said = [answering(view, now), *(quality(each) for each in view.figures)]
+    if view.published and not view.figures:
+        said.append("How good it is could not be measured yet: no vote was held out.")
+    return said + waiting(view, now) + list(view.notes)
+
+
+def answering(view: ProjectView, now: datetime) -> str:
+    """Which version answers, and where its predictions are."""
+    if view.published is None:
+        missing = view.min_votes - view.votes.total
+        if missing > 0:
+            return f"No version answers yet: the first training starts at {view.min_votes} votes, {missing} to go."
+        same = view.votes.total and view.votes.classes < 2
+        return "No version answers yet" + (": all votes say the same." if same else ".")
+    name = view.published.name
+    return f"Version {name} answers, published {ago(view.published.created_at, now)}{_delivered(view, name)}."
+
+
+def _delivered(view: ProjectView, name: str) -> str:
+    if view.settings.shadow_mode:
+        return ", in shadow mode: its predictions are scored and not shown"
+    if not view.delivers:
+        return ", when Label Studio asks for a task; nothing is delivered in bulk"
+    if view.delivery is None or view.delivery.finished_at is None:
+        return "; its predictions are on their way to Label Studio" if view.delivery else "; nothing is delivered yet"
+    same = view.delivery.version == consensus_version(name)
+    return ", and is delivered" if same else f"; {view.delivery.version} is delivered, the newer one follows"
+
+
+def quality(figures: ControlFigures) -> str:
+    """How good a version is at one control, beside the naive answers on the same votes."""
+    ways = {way.name: way for way in figures.ways}
+    served = ways.get("served")
+    votes = f"{figures.heldout_votes} held-out vote{'' if figures.heldout_votes == 1 else 's'}"
+    if served is None or served.accuracy is None:
+        return f"On {votes} {figures.control} could not be judged."
+    naive = [ways[name] for name in NAIVE if name in ways and ways[name].accuracy is not None]
+    rough = ", which is few, so take this as rough" if figures.heldout_votes < FEW_VOTES else ""
+    said = f"On {votes}{rough}: {figures.control} is predicted right in {_percent(served.accuracy)} %"
+    beside = " and ".join(f"{_percent(way.accuracy or 0.0)} % ({_lower(way.title)})" for way in naive)
+    return said + (f"; the naive answers reach {beside}" if beside else "") + _against(served, naive) + "."
+
+
+def _against(served: Way, naive: list[Way]) -> str:
+    """Log-loss decides, since it judges the probabilities as well."""
+    losses = [way.log_loss for way in naive if way.log_loss is not None]
+    if served.log_loss is None or not losses:
+        return ""
+    gain = min(losses) - served.log_loss
+    figures = f"(log-loss {served.log_loss:.3f} against {min(losses):.3f})"
+    if abs(gain) < SAME_NATS:
+        return f", and its probabilities are as good as the better of them {figures}"
+    if gain > 0:
+        return f", and its probabilities are better than both {figures}" if len(losses) > 1 else f" {figures}"
+    return f", and its probabilities are worse than the better of them {figures}"
+
+
+def waiting(view: ProjectView, now: datetime) -> list[str]:
+    """What is about to happen, and what it waits for."""
+    said = []
+    if view.dirty:
+        said.append(f"{view.dirty} task{'' if view.dirty == 1 else 's'} changed and will be read again.")
+    if view.sync.last_success is None and not view.jobs and not view.sync.last_error and not view.tasks:
+        said.append("It was not read from Label Studio yet; a job process does that.")
+    new = view.votes.changes - max((version.changes for version in view.versions), default=0)
+    trains = any(job.kind is JobKind.TRAIN for job in view.jobs)
+    if view.published and new > 0 and not trains:
+        after, quiet_s = view.settings.train_after_votes, view.settings.train_after_quiet_s
+        rejected = rejected_in_a_row(view.versions)
+        later = f"; it waits longer, since the last {rejected} tried were not published" if rejected > 1 else ""
+        said.append(f"{new} vote{'' if new == 1 else 's'} changed since the last training; the next one comes after "
+                    f"{after}, or {quiet_s:g} seconds without a new one{later}.")
+    stopped = [job for job in view.jobs if job.state is JobState.QUEUED and job.error and job.not_before > now]
+    said += [f"The {job.kind} job is tried again in {(job.not_before - now).total_seconds():.0f} s: {job.error}"
+             for job in stopped]
+    return said
+
+
+def verdict(version: Version) -> str:
+    """One line of the history."""
+    what = "published" if version.verdict is Verdict.PUBLISHED else "not published"
+    return f"{version.name} {what}: {version.reason}"
+
+
+def newest_verdict(view: ProjectView) -> str:
+    """What became of the newest version when it was not published, else ""."""
+    latest = view.versions[0] if view.versions else None
+    if latest is None or latest.verdict is Verdict.PUBLISHED:
+        return ""
+    kept = f"{view.published.name} stays" if view.published else "nothing is published yet"
+    return f"{latest.name} was not published, {kept}: {latest.reason}"
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """"3 minutes ago"."""
+    seconds = max((now - moment).total_seconds(), 0.0)
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            count = int(seconds // length)
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f}"
+
+
+def _lower(title: str) -> str:
+    return title[:1].lower() + title[1:]

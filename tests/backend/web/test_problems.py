@@ -1,0 +1,68 @@
+"""Problems: said when there is one, with its cure; silence otherwise."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from backend.records import JobKind, JobState, SyncState
+from backend.routes import problems
+from backend.settings import Settings
+from tests.backend.web.conftest import CONFIG, NOW
+from tests.backend.web.test_sentences import job
+
+CONNECTED = {"label_studio_url": "http://ls", "label_studio_api_key": "k"}
+LOGIN = {"basic_auth_user": "me", "basic_auth_pass": "p"}
+
+
+@pytest.mark.parametrize("settings, words", [
+    ({}, "set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY"),
+    ({"label_studio_url": "http://ls"}, "set LABEL_STUDIO_API_KEY"),
+    ({**CONNECTED, **LOGIN}, "Set POLYVOX_WEBHOOK_SECRET and POLYVOX_URL"),
+    ({**CONNECTED, "webhook_secret": "s"}, "Set BASIC_AUTH_USER and BASIC_AUTH_PASS"),
+    ({**CONNECTED, "control_arm_percent": 0}, "control arm is switched off"),
+])
+def test_of_the_set_up(settings, words):
+    (said,) = problems.of_service(Settings(**settings), [], NOW)
+    assert words in said
+
+
+@pytest.mark.parametrize("settings", [CONNECTED, {**CONNECTED, **LOGIN, "webhook_secret": "s"}])
+def test_a_whole_set_up_has_none(settings):
+    assert problems.of_service(Settings(**settings), [], NOW) == []
+
+
+def reading(sync, jobs=(), connected=True):
+    return problems.of_reading(sync, jobs, Settings(), NOW, connected=connected)
+
+
+def test_of_reading_label_studio():
+    long_ago = SyncState(last_success=NOW - timedelta(minutes=26))
+    assert "python -m backend worker" in reading(long_ago)[0] and "26 minutes ago" in reading(long_ago)[0]
+    assert reading(long_ago, [job(JobKind.RECONCILE, JobState.RUNNING)]) == []
+    assert reading(long_ago, connected=False) == []
+    assert reading(SyncState(last_success=NOW - timedelta(minutes=10))) == []
+    assert reading(SyncState()) == []
+    assert "failed 3 times in a row" in reading(SyncState(failures=3, last_error="Label Studio is down."))[0]
+
+
+def test_a_failure_is_said_once():
+    failed = [job(JobKind.SYNC, JobState.FAILED, error="Label Studio is down."),
+              job(JobKind.TRAIN, JobState.FAILED, error="Too few votes.")]
+    assert problems.of_jobs(failed, said="Label Studio is down.") == ["The last train job failed: Too few votes."]
+
+
+@pytest.mark.parametrize("xml, problem, note", [
+    ("", "", ""),
+    (CONFIG, "", ""),
+    (CONFIG.replace("</View>", '<TextArea name="why" toName="text"/></View>'), "", "TextArea 'why'"),
+    ("<View><Text", "cannot be read", ""),
+    ('<View><Text name="t" value="$t"/><TextArea name="why" toName="t"/></View>', "can learn none of", ""),
+    ('<View><Image name="i" value="$i"/><Choices name="c" toName="i"><Choice value="a"/><Choice value="b"/></Choices>'
+     "</View>", "look at no text", ""),
+])
+def test_of_the_labeling_configuration(xml, problem, note):
+    found, notes = problems.of_config(xml)
+    assert [problem in each for each in found] == [True] * bool(problem)
+    assert [note in each for each in notes] == [True] * bool(note)

@@ -1,0 +1,125 @@
+"""The state in words: each sentence true for what it is made from."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from backend.records import (
+    Delivery,
+    DeliveryStep,
+    Job,
+    JobKind,
+    JobState,
+    Project,
+    SyncState,
+    Verdict,
+    VoteCounts,
+)
+from backend.routes import sentences
+from backend.routes.overview import Overview, ProjectView, control_figures
+from backend.settings import Settings
+from tests.backend.web.conftest import NOW
+from tests.backend.web.test_status_page import FIGURES, KEY, version
+
+DELIVERED = Delivery(
+    project=KEY, version="consensus@r12", step=DeliveryStep.DONE, started_at=NOW - timedelta(minutes=5),
+    finished_at=NOW - timedelta(minutes=4))
+
+
+def view(*, votes=750, classes=3, changes=12, published=12, tried=(12,), settings=None, **more):
+    usual = {
+        "project": Project(key=KEY, label_studio_id=12, title="T", label_config="", version=None, settings={}),
+        "link": "", "tasks": 300, "dirty": 0, "sync": SyncState(last_success=NOW), "delivery": DELIVERED, "jobs": (),
+        "votes": VoteCounts(total=votes, tasks_with_votes=150, annotators=5, classes=classes, last_change=NOW,
+                            changes=changes),
+        "published": version(published) if published else None,
+        "versions": [version(number, Verdict.PUBLISHED if number == published else Verdict.REJECTED)
+                     for number in tried],
+        "figures": control_figures(FIGURES), "settings": settings or Settings(), "delivers": True, "notes": (),
+        "problems": ()}
+    return ProjectView(**usual | more)
+
+
+def job(kind, state, *, error="", in_s=0.0):
+    moment = NOW + timedelta(seconds=in_s)
+    return Job(
+        id="x", kind=kind, project=KEY, payload={}, state=state, progress=0.0, note="", error=error, figures={},
+        attempts=1, created_at=NOW, not_before=moment, started_at=None, finished_at=None, lease_until=None,
+        lease_owner="")
+
+
+@pytest.mark.parametrize("shown, said", [
+    (view(), "Version r12 answers, published 48 minutes ago, and is delivered."),
+    (view(delivery=None), "Version r12 answers, published 48 minutes ago; nothing is delivered yet."),
+    (view(published=13), "Version r13 answers, published 47 minutes ago; consensus@r12 is delivered, the newer one "
+                         "follows."),
+    (view(delivers=False), "Version r12 answers, published 48 minutes ago, when Label Studio asks for a task; nothing "
+                           "is delivered in bulk."),
+    (view(settings=Settings(shadow_mode=True)), "Version r12 answers, published 48 minutes ago, in shadow mode: its "
+                                                "predictions are scored and not shown."),
+    (view(published=None, votes=12), "No version answers yet: the first training starts at 20 votes, 8 to go."),
+    (view(published=None, classes=1), "No version answers yet: all votes say the same."),
+    (view(published=None), "No version answers yet."),
+])
+def test_which_version_answers(shown, said):
+    assert sentences.answering(shown, NOW) == said
+
+
+def test_how_good_it_is_beside_the_naive_answers():
+    (figures,) = control_figures(FIGURES)
+    assert sentences.quality(figures) == (
+        "On 168 held-out votes: politeness is predicted right in 80 %; the naive answers reach 51 % (each annotator's "
+        "habits alone) and 65 % (content, with a bias for each annotator), and its probabilities are better than both "
+        "(log-loss 0.517 against 0.802).")
+
+
+@pytest.mark.parametrize("served, words", [
+    (0.800, "as good as the better of them (log-loss 0.800 against 0.802)"),
+    (0.850, "worse than the better of them (log-loss 0.850 against 0.802)"),
+])
+def test_it_does_not_boast(served, words):
+    heldout = FIGURES["controls"]["politeness"]["heldout"] | {
+        "served": {"votes": 30, "accuracy": 0.6, "log_loss": served}}
+    (figures,) = control_figures({"controls": {"a": {"heldout": heldout}}})
+    said = sentences.quality(figures)
+    assert said.endswith(words + ".") and "On 30 held-out votes, which is few, so take this as rough:" in said
+
+
+def test_figures_that_are_missing_are_not_made_up():
+    served = {"served": {"votes": 1, "accuracy": None, "log_loss": None}}
+    (figures,) = control_figures({"controls": {"a": {"heldout": served}}})
+    assert sentences.quality(figures) == "On 1 held-out vote a could not be judged."
+    assert "could not be measured yet" in " ".join(sentences.of_project(view(figures=()), NOW))
+
+
+def test_what_waits():
+    assert sentences.waiting(view(), NOW) == []
+    assert sentences.waiting(view(dirty=1, changes=15), NOW) == [
+        "1 task changed and will be read again.",
+        "3 votes changed since the last training; the next one comes after 10, or 20 seconds without a new one."]
+    (waits,) = sentences.waiting(view(changes=15, tried=(14, 13, 12)), NOW)
+    assert waits.startswith("1 vote changed") and "since the last 2 tried were not published" in waits
+    training = (job(JobKind.TRAIN, JobState.RUNNING),)
+    assert sentences.waiting(view(changes=15, jobs=training), NOW) == []
+    retried = (job(JobKind.DELIVER, JobState.QUEUED, error="Label Studio does not answer.", in_s=12),)
+    assert sentences.waiting(view(jobs=retried), NOW) == [
+        "The deliver job is tried again in 12 s: Label Studio does not answer."]
+    (unread,) = sentences.waiting(view(published=None, sync=SyncState(), tasks=0), NOW)
+    assert "not read from Label Studio yet" in unread
+
+
+def test_what_is_connected():
+    def shown(connected, *views):
+        return Overview(at=NOW, label_studio_url="http://ls", connected=connected, projects=views, problems=())
+
+    assert sentences.connection(shown(False)).startswith("Polyvox is not connected")
+    assert sentences.connection(shown(True)) == "Polyvox works for Label Studio at http://ls."
+    assert sentences.connection(shown(True, view())).endswith("at http://ls, last read just now.")
+
+
+def test_a_rejected_version_is_told_with_its_reason():
+    assert sentences.newest_verdict(view()) == ""
+    assert sentences.newest_verdict(view(tried=(13, 12))) == "r13 was not published, r12 stays: It is not worse."
+    assert "nothing is published yet" in sentences.newest_verdict(view(published=None, tried=(1,)))
