@@ -1,0 +1,122 @@
+"""The moments at which something is killed, seen by polling what Polyvox itself records.
+
+A moment inside a job is made certain: as soon as it is seen, the process that is in it is stopped (SIGSTOP), and only
+when the state still is what it was is the victim killed; otherwise the process goes on and the next such moment is
+awaited. So a kill "between import and select" happened between import and select.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+from backend.records import DeliveryStep, JobKind, JobState
+from backend.services.delivery_plan import PENDING
+from backend.services.served import consensus_version
+from tests.chaos.world import World
+
+LOOK_S = 0.0005
+
+
+class When(StrEnum):
+    SUBMIT = "after a number of submits"
+    SYNC = "while votes are read"
+    TRAIN = "while a training runs"
+    CHECKPOINT = "while a checkpoint is written"
+    IMPORT = "while predictions are imported"
+    SELECT = "between import and select"
+    DELETE = "before old versions are deleted"
+
+
+LANE = {When.SYNC: "sync", When.TRAIN: "heavy", When.CHECKPOINT: "heavy", When.IMPORT: "heavy",
+        When.SELECT: "heavy", When.DELETE: "heavy"}
+
+
+class NotReached(Exception):
+    """The moment did not come in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Looks for one moment in one project."""
+
+    world: World
+    project: str
+    when: When
+    progress: float  # of a training, 0..1
+    leftovers: frozenset[str] = frozenset()  # unfinished checkpoints of earlier kills
+
+    def now(self) -> bool:
+        """Whether it is the moment."""
+        looks: dict[When, Callable[[], bool]] = {
+            When.SYNC: lambda: self._runs(JobKind.SYNC), When.TRAIN: self._trains, When.CHECKPOINT: self._writes,
+            When.IMPORT: self._imports, When.SELECT: lambda: self._delivers(DeliveryStep.SELECT),
+            When.DELETE: lambda: self._delivers(DeliveryStep.DELETE),
+        }
+        return looks[self.when]()
+
+    def _runs(self, kind: JobKind) -> bool:
+        job = self.world.store.jobs.pending(self.project, kind)
+        return job is not None and job.state is JobState.RUNNING
+
+    def _trains(self) -> bool:
+        job = self.world.store.jobs.pending(self.project, JobKind.TRAIN)
+        return job is not None and job.state is JobState.RUNNING and self.progress <= job.progress < 0.9
+
+    def _writes(self) -> bool:
+        return bool(unfinished(self.world, self.project) - self.leftovers)
+
+    def _delivers(self, step: DeliveryStep) -> bool:
+        delivery = self.world.store.deliveries.latest(self.project)
+        return delivery is not None and delivery.step is step and self._runs(JobKind.DELIVER)
+
+    def _imports(self) -> bool:
+        """The note that own predictions are under way is written before the call and taken away after it."""
+        if not self._delivers(DeliveryStep.IMPORT):
+            return False
+        version = self.world.store.versions.published(self.project)
+        delivery = self.world.store.deliveries.latest(self.project)
+        if version is None or delivery is None or delivery.version != consensus_version(version.name):
+            return False
+        entries = self.world.store.deliveries.own(self.project).values()
+        return any(each.digest == PENDING and each.version == version.name for each in entries)
+
+
+@contextmanager
+def at(watch: Watch, *, timeout_s: float) -> Iterator[None]:
+    """Wait for the moment; inside the block its process stands still. Raises NotReached."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if watch.now():
+            pid = watch.world.actor(LANE[watch.when])
+            if pid is not None:
+                with _stopped(pid):
+                    if watch.now():
+                        yield
+                        return
+        time.sleep(LOOK_S)
+    raise NotReached(f"not reached within {timeout_s:.0f} s: {watch.when}")
+
+
+@contextmanager
+def _stopped(pid: int) -> Iterator[None]:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def unfinished(world: World, project: str) -> frozenset[str]:
+    """Checkpoints that are being written, or whose writing was cut off: their folders begin with a dot."""
+    with suppress(FileNotFoundError):
+        return frozenset(entry.name for entry in os.scandir(world.data / "models" / project)
+                         if entry.name.startswith("."))
+    return frozenset()
