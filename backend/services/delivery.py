@@ -40,7 +40,7 @@ CALL_SIZE = 2_000  # predictions in one import: large calls are ten times faster
 CHUNK = 256  # tasks in one forward
 RETRY_S = 15.0
 IDLE_S = 5.0  # without a new vote for this long Label Studio counts as idle
-WAIT_FOR_IDLE_S = 60.0
+WAIT_FOR_IDLE_S = 10.0  # a training may wait behind a delivery; what is left goes with the next one
 DELETE_BUDGET_S = 300.0  # no further delete begins after this long
 LEFT_AT_MOST = 30  # stale versions that may wait for the next delivery; more are deleted even while people submit
 
