@@ -85,7 +85,7 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
             return self.model_version
         key = self._key(request.project)
         self._check(request.label_config)
-        self.services.store.projects.ensure(key, label_config=request.label_config)
+        self.services.ingest.configured(key, request.label_config)
         return self.services.prediction.version(key)
 
     def predict(
@@ -103,7 +103,7 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
             if project is None:
                 return [[] for _ in tasks]
         key = self._key(project)
-        known = self.services.store.projects.ensure(key, label_config=config)
+        known = self.services.ingest.configured(key, config)
         if not known.label_config:
             return [[] for _ in tasks]
         settings = self.services.settings

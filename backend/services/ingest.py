@@ -15,7 +15,7 @@ from typing import Any
 from backend.errors import ClientError, JobFailed, LabelStudioError, NotFound
 from backend.ports import Clock, LabelStudio, Progress, Store
 from backend.records import JobKind, Project
-from backend.services.reading import Reader, failed, key_of, recovered
+from backend.services.reading import EVERY_TASK, Reader, failed, key_of, recovered
 from backend.settings import Settings
 
 BATCH = 100  # tasks that are fetched, decoded and written at a time
@@ -70,6 +70,13 @@ class Ingest:
             return WebhookOutcome(accepted=True, project=project.key, marked=0, message="The project was noted.")
         return self._mark(action, project, body)
 
+    def configured(self, key: str, label_config: str) -> Project:
+        """The project as /setup and /predict name it, made known when it is new. Most often one read, no write.
+
+        Raises ClientError when `key` is none.
+        """
+        return self._reader.remember(key, title="", config=label_config)
+
     def sync(self, key: str, progress: Progress) -> dict[str, Any]:
         """Refetch the dirty tasks of a project and clear their marks; figures say how many.
 
@@ -82,6 +89,11 @@ class Ingest:
                 project, _ = self._reader.refresh(project)
             config = self._reader.config(project)
             while marks := self._store.tasks.dirty(key, BATCH):
+                every = [mark for mark in marks if mark[0] == EVERY_TASK]
+                if every:  # the configuration is another one now
+                    self._reader.mark_every_task(key, every[0])
+                    config = self._reader.config(self._reader.known(key))
+                    continue
                 ids = [task_id for task_id, _ in marks]
                 raw = self._label_studio.tasks_by_id(project.label_studio_id, ids)
                 gone = [task_id for task_id in ids if task_id not in raw]

@@ -4,7 +4,8 @@ Invariants
 - Votes come only from tasks that were read from Label Studio here, never from a payload that somebody sent.
 - A task that cannot be decoded is logged by its id and left as it was; it never keeps the others from being read.
 - When the labeling configuration changes in a way that matters to the model, every known task is marked to be read
-  again, since stored votes were decoded by the old one.
+  again, since stored votes were decoded by the old one. Whoever hears of it (a request that waits) writes a single mark
+  that stands for all; the job that reads makes many of it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 RETRY_FIRST_S = 5.0
 RETRY_LONGEST_S = 300.0
+EVERY_TASK = 0  # a mark that stands for all tasks of a project; no task has this id
+MARKED_AT_ONCE = 2000  # so that no webhook waits long for the database meanwhile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +65,19 @@ class Reader:
         return self.remember(project.key, title=_text(raw.get("title")), config=_text(raw.get("label_config"))), raw
 
     def remember(self, key: str, *, title: str, config: str) -> Project:
-        """Store title and configuration; marks all tasks when the configuration changed."""
+        """Store title and configuration; marks all tasks, by a single mark, when the configuration changed."""
         before = self._store.projects.get(key)
         project = self._store.projects.ensure(key, title=title, label_config=config)
         if before is not None and config and matters(before.label_config, project.label_config):
-            self._store.tasks.mark_dirty(key, self._store.tasks.ids(key).tolist())
+            self._store.tasks.mark_dirty(key, [EVERY_TASK])
         return project
+
+    def mark_every_task(self, key: str, mark: tuple[int, int]) -> None:
+        """Make many marks of the one that stands for all; after a crash in between that one is still there."""
+        ids = self._store.tasks.ids(key).tolist()
+        for begin in range(0, len(ids), MARKED_AT_ONCE):
+            self._store.tasks.mark_dirty(key, ids[begin : begin + MARKED_AT_ONCE])
+        self._store.tasks.clear_dirty(key, [mark])
 
     def config(self, project: Project) -> LabelConfig:
         """The parsed configuration. Raises JobFailed when there is none or it cannot be read."""

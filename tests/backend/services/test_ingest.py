@@ -10,6 +10,7 @@ from sqlalchemy import event
 
 from backend.errors import ClientError, JobFailed, LabelStudioError, NotFound
 from backend.records import JobKind
+from backend.services.reading import EVERY_TASK
 from tests.backend.fakes import CHOICES
 from tests.backend.services.reading_bench import Bench, bench
 
@@ -293,11 +294,48 @@ def test_a_changed_config_has_all_tasks_read_again(at: Bench) -> None:
     assert at.dirty() == []  # nothing that matters to votes
     project["label_config"] = CHOICES.replace('name="label"', 'name="tone"')
     at.ingest.webhook(at.hook("PROJECT_UPDATED"))
-    assert at.dirty() == [task_id]
+    assert at.dirty() == [EVERY_TASK]
     known = at.store.projects.get(at.key)
     assert known is not None and known.title == "Renamed"
     at.sync()
     assert at.labels() == {}  # no annotation has an answer for the new control
+    assert at.dirty() == []
+
+
+def test_setup_and_predict_may_hear_of_a_changed_config_first(at: Bench) -> None:
+    ids = [at.studio.add_task(at.project_id) for _ in range(3)]
+    for task_id in ids:
+        at.studio.annotate(task_id, 5, "A")
+    at.store.tasks.mark_dirty(at.key, ids)
+    at.sync()
+    changed = CHOICES.replace('name="label"', 'name="tone"')
+    at.studio.projects[at.project_id]["label_config"] = changed
+    assert at.ingest.configured(at.key, changed).label_config == changed
+    at.ingest.webhook(at.hook("PROJECT_UPDATED"))  # says nothing new any more
+    assert at.sync()["tasks"] == 3 and at.labels() == {}
+    assert at.ingest.configured(at.key, "").label_config == changed and at.dirty() == []
+
+
+def test_a_crash_while_all_tasks_are_marked_forgets_none(at: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [at.studio.add_task(at.project_id) for _ in range(5)]
+    at.store.tasks.mark_dirty(at.key, ids)
+    at.sync()
+    at.ingest.configured(at.key, CHOICES.replace('"C"', '"D"'))
+    mark_dirty, marked = at.store.tasks.mark_dirty, []
+
+    def crash(key: str, task_ids: list[int]) -> None:
+        if len(marked) == 2:
+            raise RuntimeError("the process dies")
+        marked.append(task_ids)
+        mark_dirty(key, task_ids)
+
+    monkeypatch.setattr("backend.services.reading.MARKED_AT_ONCE", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(at.store.tasks, "mark_dirty", crash)
+        with pytest.raises(RuntimeError):
+            at.sync()
+    assert at.dirty() == [EVERY_TASK, *ids[:4]]
+    assert at.sync()["tasks"] == 5 and at.dirty() == []
 
 
 def test_a_project_first_heard_of_by_an_event_reads_its_config_itself(tmp_path: Path) -> None:

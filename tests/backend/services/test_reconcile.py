@@ -9,6 +9,7 @@ import pytest
 
 from backend.errors import JobFailed, LabelStudioError
 from backend.records import OwnPrediction
+from backend.services.reading import EVERY_TASK
 from backend.services.reconcile import OVERLAP, SETTLED
 from tests.backend.fakes import CHOICES
 from tests.backend.services.reading_bench import Bench, bench
@@ -241,7 +242,8 @@ def test_a_config_changed_behind_our_back_has_all_tasks_read_again(at: Bench) ->
     at.studio.now += timedelta(hours=1)
     at.studio.projects[at.project_id]["label_config"] = CHOICES.replace('"C"', '"D"')
     at.reconcile()
-    assert at.dirty() == ids
+    assert at.dirty() == [EVERY_TASK]
+    assert at.sync()["tasks"] == len(ids)
 
 
 def test_the_webhook_is_made_where_our_address_is_known(tmp_path: Path) -> None:

@@ -55,6 +55,9 @@ class SmallIngest:
         self.store.tasks.mark_dirty(key, ids)
         return _outcome(project=key, marked=len(ids), start_training=payload["action"] == "START_TRAINING")
 
+    def configured(self, key: str, label_config: str) -> Any:
+        return self.store.projects.ensure(key, label_config=label_config)
+
 
 def _outcome(**about: Any) -> SimpleNamespace:
     usual = {"accepted": True, "project": None, "marked": 0, "message": "Marked.", "start_training": False}
