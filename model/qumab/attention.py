@@ -6,10 +6,10 @@ Cross-attention has two equal orders. With head width e and tokens X (T, D),
     folded:  softmax((q W_k^T) X^T) X, then W_v  2 Q H T D + 2 Q d D
 
 and the folded one never projects a token, so it wins when Q H is small beside d. A bias of the keys would cancel in the
-softmax and one of the values is the same as a bias of the output, so neither exists.
+softmax and one of the values is a bias of the output, so neither exists.
 
 Shape legend: M members, B tasks, Q queries, H heads, e = d / H, T tokens, D width of a token, d width of a query.
-Queries are (M, b, Q, d); b is 1 while they do not depend on the task, and B afterwards. Every parameter has a leading M.
+Queries are (M, b, Q, d); b is 1 while they do not depend on the task, then B. Every parameter has a leading M.
 """
 
 from __future__ import annotations

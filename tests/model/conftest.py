@@ -38,7 +38,8 @@ def training_set():
 
 @pytest.fixture(scope="session")
 def simulated():
-    return simulate_annotators(np.random.default_rng(7), units=120, annotators=4, classes=("no", "maybe", "yes"), dim=16)
+    rng = np.random.default_rng(7)
+    return simulate_annotators(rng, units=120, annotators=4, classes=("no", "maybe", "yes"), dim=16)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,10 @@ SPACE = {"c": SingleChoice(("x", "y"))}
 
 
 def test_votes_outside_the_space_or_without_one_are_left_out():
-    votes = [_vote("1", "a", "x"), _vote("2", "b", "gone"), _vote("3", "c", "x", control="other"), _vote("4", "d", "y", weight=0.0)]
+    votes = [
+        _vote("1", "a", "x"), _vote("2", "b", "gone"), _vote("3", "c", "x", control="other"),
+        _vote("4", "d", "y", weight=0.0),
+    ]
     dataset = build_dataset(_set(votes, SPACE), LadderConfig())
     assert dataset.units == ("1",)
     assert dataset.annotators == ("a",)

@@ -62,10 +62,9 @@ def test_a_better_one_and_an_equal_one_are_published(good, bad, project, trainin
 
 def test_a_bad_first_version_is_rejected(bad, project, training_set, quick):
     found = _rescored(bad, project, training_set, quick)
-    wrong = {
-        name: replace(item, p=item.p | {"served": 1.0 - item.targets.y * 0.9 - 0.05}) for name, item in found.heldout.items()
-    }
-    assert not judge(replace(found, heldout=wrong), None, training_set(project, heldout=3), quick).publish
+    item = found.heldout["label"]
+    wrong = replace(item, p=item.p | {"served": 1.0 - item.targets.y * 0.9 - 0.05})
+    assert not judge(replace(found, heldout={"label": wrong}), None, training_set(project, heldout=3), quick).publish
 
 
 def test_few_heldout_votes_leave_it_to_cross_validation(good, bad, project, training_set, quick):

@@ -160,7 +160,8 @@ def test_echoes_teach_less(simulated, training_set, quick):
 def test_several_controls_at_once(quick):
     single = simulate_annotators(np.random.default_rng(1), units=60, annotators=3, control="tone", dim=12)
     multiple = simulate_annotators(
-        np.random.default_rng(2), units=60, annotators=4, control="topics", classes=("x", "y", "z"), multiple=True, dim=12
+        np.random.default_rng(2), units=60, annotators=4, control="topics", classes=("x", "y", "z"), multiple=True,
+        dim=12,
     )
     rows = []
     for project in (single, multiple):

@@ -70,10 +70,8 @@ def test_pooled_recovers_content_and_leniency(space):
     unit, annotator = np.repeat(np.arange(units), people), np.tile(np.arange(people), units)
     truth = ((features - 2) @ weight)[unit] + bias[annotator]
     p = s.to_probabilities(space, truth)
-    if space is SINGLE:
-        y = np.eye(3)[(np.cumsum(p, -1) < rng.random((len(p), 1))).sum(-1)]
-    else:
-        y = rng.random(p.shape) < p
+    u = rng.random((len(p), 1 if space is SINGLE else classes))
+    y = np.eye(3)[(np.cumsum(p, -1) < u).sum(-1)] if space is SINGLE else u < p
     model = fit_pooled(features, _targets(space, unit, annotator, y), people, 1.0)
     found = s.to_probabilities(space, model.votes(features, _targets(space, unit, annotator, y)))
     assert np.abs(found - p).mean() < 0.05

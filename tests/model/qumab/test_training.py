@@ -52,7 +52,8 @@ ALL = [(u, a) for u in range(UNITS) for a in range(PEOPLE)]
 def test_loss_is_that_of_the_given_votes_alone():
     logits = torch.randn(1, 4, PEOPLE + 1, 5, generator=torch.Generator().manual_seed(3))
     single, multiple = _targets("single", [(0, 1), (2, 0)]), _targets("multiple", [(2, 2)])
-    table = VoteTable({"single": single, "multiple": multiple}, {"single": np.ones((1, 2)), "multiple": np.ones((1, 1))})
+    weights = {"single": np.ones((1, 2)), "multiple": np.ones((1, 1))}
+    table = VoteTable({"single": single, "multiple": multiple}, weights)
     found = masked_loss(logits, SLOTS, table, np.arange(4), 0.0)
     expected = sum(
         torch.nn.functional.cross_entropy(logits[0, u, a, :3][None], torch.tensor(y)[None])
@@ -106,7 +107,8 @@ def test_training_lowers_the_training_loss_and_keeps_the_best_epoch():
     assert (evaluate(network, SLOTS, store, learn) < before).all()
     kept = evaluate(network, SLOTS, store, check)
     np.testing.assert_allclose(kept, np.min(history.validation, axis=0), rtol=1e-5)
-    assert [history.validation[e][m] for m, e in enumerate(history.best_epoch)] == pytest.approx(kept.tolist(), rel=1e-5)
+    chosen = [history.validation[epoch][member] for member, epoch in enumerate(history.best_epoch)]
+    assert chosen == pytest.approx(kept.tolist(), rel=1e-5)
 
 
 def test_a_member_never_learns_from_its_own_fold():

@@ -1,0 +1,55 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from model.dataset import build_dataset
+from model.ensemble.crossfit import _preferably_scored, _shares, crossfit
+from model.ensemble.prior import fit_prior
+from model.ensemble.scores import to_scores
+from model.qumab.batches import TokenStore
+
+
+@pytest.fixture(scope="module")
+def dataset(simulated, training_set, quick):
+    return build_dataset(training_set(simulated), quick)
+
+
+def test_members_learn_from_all_folds_but_their_own(dataset):
+    targets = dataset.rows("label", ~dataset.heldout)
+    weight = np.arange(1.0, len(targets) + 1)
+    learn, check = (_shares(dataset, targets, weight, 6, own) for own in (False, True))
+    fold = dataset.fold[targets.unit]
+    for member in range(6):
+        assert not learn[member, fold == member % 3].any() and not check[member, fold != member % 3].any()
+        np.testing.assert_array_equal(learn[member] + check[member], weight)
+
+
+def test_early_stopping_looks_at_unanchored_votes_where_there_are_enough(dataset):
+    targets = dataset.rows("label", ~dataset.heldout)
+    half = replace(targets, scored=np.arange(len(targets)) % 2 == 0)
+    assert not _preferably_scored(half)[1::2].any() and _preferably_scored(half)[::2].all()
+    few = replace(targets, scored=np.arange(len(targets)) < 5)
+    assert _preferably_scored(few).all()
+
+
+def test_scores_are_out_of_sample(dataset, simulated, quick):
+    store = TokenStore(
+        dataset.units, lambda units: [simulated.tokens[unit] for unit in units], trained=~dataset.heldout,
+        resident_mb=10, device=torch.device("cpu"),
+    )
+    found = crossfit(dataset, store, quick, previous=None, device="cpu", progress=lambda share: None)
+    item = found.votes["label"]
+    assert len(item.targets) == len(dataset.rows("label", ~dataset.heldout))
+    assert all(np.isfinite(scores).all() for scores in item.rungs.values())
+    for fold in range(3):
+        others = dataset.rows("label", ~dataset.heldout & (dataset.fold != fold))
+        table = to_scores(item.targets.space, fit_prior(others, 4, quick.prior_strength))
+        here = item.fold == fold
+        np.testing.assert_allclose(item.rungs["prior"][here], table[item.targets.annotator[here]])
+        # The network's scores of this fold come from its own member, not from the mean of all.
+        unit = item.targets.unit[here][0]
+        scores = found.committee.member_scores(*store.batch(np.array([unit])))["label"]
+        expected = scores[fold, 0, item.targets.annotator[here][0]]
+        np.testing.assert_allclose(item.rungs["network"][here][0], expected, atol=1e-5)
