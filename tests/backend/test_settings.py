@@ -13,6 +13,7 @@ from backend.errors import SettingsError
 from backend.settings import SETTINGS, Settings, ignored, settings_table
 
 SECRET = "s3cr3t-0f-th1s-t3st"
+FERNET_KEY = 43 * "k" + "="
 
 
 def test_an_empty_environment_gives_the_defaults():
@@ -35,6 +36,7 @@ def test_every_setting_can_be_set_by_its_variable():
     special = {
         "redis_url": "redis://h:1/0", "label_studio_url": "http://h/", "url": "https://h", "log_level": "debug",
         "device": "cuda:1", "echo_weight": "0.5", "encoder_max_tokens": "64", "feature_cache_mb": "100",
+        "secret_key": FERNET_KEY,
     }
     env = {each.env: special.get(each.name, samples[each.type]) for each in SETTINGS}
     settings = Settings.from_env(env)
@@ -114,13 +116,14 @@ def test_secrets_come_from_files_as_well(tmp_path):
     assert {"LABEL_STUDIO_API_KEY", "BASIC_AUTH_PASS", "POLYVOX_WEBHOOK_SECRET"} <= set(names)
     env = {"BASIC_AUTH_USER": "me", "LABEL_STUDIO_URL": "http://h"}
     for name in names:
-        (tmp_path / name).write_text(f"{SECRET}-{name}\n")
+        (tmp_path / name).write_text(FERNET_KEY if name == "POLYVOX_SECRET_KEY" else f"{SECRET}-{name}\n")
         env[name + "_FILE"] = str(tmp_path / name)
     settings = Settings.from_env(env)
     assert settings.label_studio_api_key == f"{SECRET}-LABEL_STUDIO_API_KEY"
     assert settings.basic_auth_pass == f"{SECRET}-BASIC_AUTH_PASS"
     assert settings.webhook_secret == f"{SECRET}-POLYVOX_WEBHOOK_SECRET"
-    assert SECRET not in repr(settings)
+    assert settings.secret_key == FERNET_KEY
+    assert SECRET not in repr(settings) and FERNET_KEY not in repr(settings)
     assert ignored(env, settings) == []
 
 
