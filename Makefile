@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP_FLAGS := --disable-pip-version-check --quiet
 export PYTHONUNBUFFERED := 1
 
-.PHONY: help demo serve worker test check bench format clean
+.PHONY: help demo serve worker test check bench chaos fuzz format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -31,6 +31,13 @@ check: .venv/.dev ## style, types, import contracts, docs that must be current
 
 bench: .venv/.dev ## benchmarks; results go to benchmarks/results/
 	$(BIN)/python -m benchmarks
+
+chaos: .venv/.dev .venv-label-studio/.runtime ## kill every part at seeded moments, 20 rounds; report in benchmarks/results/
+	@scripts/system-packages.sh
+	$(BIN)/python -m tests.chaos --rounds 20 --out benchmarks/results/chaos.md
+
+fuzz: .venv/.dev ## 2,000 cases of the matrix of bad requests
+	POLYVOX_MATRIX_CASES=2000 $(BIN)/python -m pytest -q tests/backend/matrix
 
 format: .venv/.dev ## sort imports and mend what ruff can mend
 	$(BIN)/ruff check --fix .
