@@ -60,13 +60,18 @@ def create_app(services: Services, backend: PolyvoxBackend | None = None) -> Fla
 
 
 def _guard(app: Flask, settings: Settings) -> None:
-    """Basic auth for everything, and the secret header for webhooks, which cannot carry basic auth."""
+    """Basic auth for everything, and the secret header for webhooks, which cannot carry basic auth.
+
+    With a secret alone Label Studio's START_TRAINING, which carries no header, is refused: to let it in would mean to
+    read bodies of anybody, and to let anybody queue work. The status page says so, and that basic auth is the cure.
+    """
 
     @app.before_request
     def check() -> None:
         if not allowed(_route(), request.headers, settings):
-            raise Unauthorized("Credentials are missing or wrong; expected basic auth" + (
-                f" or the header {SECRET_HEADER}." if _route() == "/webhook" else "."))
+            ways = ["basic auth"] if settings.basic_auth_user else []
+            ways += [f"the header {SECRET_HEADER}"] if settings.webhook_secret and _route() == "/webhook" else []
+            raise Unauthorized(f"Credentials are missing or wrong; expected {' or '.join(ways)}.")
 
 
 def allowed(route: str, headers: Headers, settings: Settings) -> bool:
