@@ -268,3 +268,40 @@ def test_a_webhook_that_label_studio_refuses_does_not_stop_the_walk(
 
         monkeypatch.setattr(at.studio, "register_webhook", refuse)
         assert at.reconcile()["tasks"] == 1
+
+
+def test_what_is_wrong_with_webhooks_is_kept_for_the_status_page(tmp_path: Path) -> None:
+    with bench(tmp_path) as at:
+        at.store.projects.ensure(at.key)
+        at.studio.backends.append(
+            {"id": 1, "project": at.project_id, "url": "http://10.0.0.7:9090", "model_version": "consensus@r0"})
+        at.reconcile()
+        (sentence,) = at.store.projects.findings(at.key)
+        assert "no webhook to http://10.0.0.7:9090" in sentence
+        at.studio.register_webhook(at.project_id, "http://10.0.0.7:9090/webhook", {})
+        at.reconcile()
+        assert at.store.projects.findings(at.key) == []
+
+
+def test_a_refused_webhook_is_kept_for_the_status_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with bench(tmp_path, url="http://10.0.0.7:9090") as at:
+        at.store.projects.ensure(at.key)
+
+        def refuse(*_: object) -> None:
+            raise LabelStudioError("Label Studio answered 403.", retry=False, http_status=403)
+
+        monkeypatch.setattr(at.studio, "register_webhook", refuse)
+        at.reconcile()
+        (sentence,) = at.store.projects.findings(at.key)
+        assert "refused the webhook to http://10.0.0.7:9090 (403)" in sentence
+
+
+def test_a_token_that_may_not_look_at_models_stops_nothing(at: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(at, 1)
+
+    def forbidden(project_id: int) -> list[dict[str, Any]]:
+        raise LabelStudioError("Label Studio answered 403.", retry=False, http_status=403)
+
+    monkeypatch.setattr(at.studio, "ml_backends", forbidden)
+    assert at.reconcile()["tasks"] == 1
+    assert at.store.projects.findings(at.key) == []
