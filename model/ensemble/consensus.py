@@ -19,15 +19,17 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from model.ensemble.scores import losses, to_probabilities
+from model.ensemble.scores import losses
 from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 SPREADS = (0.0, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0)
 _SEED = 20251128
 _FIT_DRAWS = 128
 _FIT_VOTES = 20_000
-_CELLS = 4_000_000
+_CELLS = 4_000_000  # numbers in memory at once while fitting
+_BLOCK = 130_000  # and while drawing, so that they stay in the cache
 
 
 def fit_spread(space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating]) -> float:
@@ -69,8 +71,9 @@ def majority(
     people, classes = scores.shape[1:]
     rng = np.random.default_rng(_SEED)
     z = rng.standard_normal((draws, classes))  # (S, C)
-    u = rng.random((draws, people, 1 if space.kind is ValueKind.CLASS else classes))  # (S, P, 1 or C)
-    step = max(1, _CELLS // max(1, draws * people * classes))
+    uniform = rng.random((draws, people, 1 if space.kind is ValueKind.CLASS else classes))  # (S, P, 1 or C)
+    u: Singles = np.ascontiguousarray(uniform.T, dtype=np.float32)  # (1 or C, P, S)
+    step = max(1, _BLOCK // max(1, draws * people * classes))
     parts = [
         _majority(space, scores[at], given[at], has[at], panel[at] | has[at], sigma, z, u)
         for at in (slice(start, start + step) for start in range(0, len(scores), step))
@@ -80,28 +83,47 @@ def majority(
 
 def _majority(
     space: Space, scores: Floats, given: NDArray[np.floating], has: NDArray[np.bool_], panel: NDArray[np.bool_],
-    sigma: float, z: Floats, u: Floats,
+    sigma: float, z: Floats, u: Singles,
 ) -> Floats:
-    shifted = widened(space, scores, sigma)[:, None] + sigma * z[:, None]  # (B, S, P, C)
-    loss = losses(space, shifted, given[:, None]) if has.any() else np.zeros(shifted.shape[:3])  # (B, S, P)
-    evidence = -(loss * has[:, None]).sum(-1)  # (B, S)
+    wide = widened(space, scores, sigma)
+    weight = _weights(space, wide, given, has, sigma, z)  # (B, S)
+    # Classes first and draws last, so that every step runs along long rows; single precision is plenty for drawing.
+    shift = (sigma * z).T.astype(np.float32)  # (C, S)
+    shifted = np.moveaxis(wide, 2, 0).astype(np.float32)[..., None] + shift[:, None, None]  # (C, B, P, S)
+    drawn = (panel & ~has)[..., None]  # (B, P, 1): whose votes are drawn
+    votes = (given * has[..., None] > 0.5).sum(1).T[..., None]  # (C, B, 1): those there are
+    if space.kind is ValueKind.CLASS:
+        shifted -= shifted.max(0)
+        upto = np.exp(shifted, out=shifted)
+        for index in range(1, len(upto)):  # many times faster than cumsum along a first axis
+            upto[index] += upto[index - 1]
+        below = (u * upto[-1] < upto[:-1]) & drawn  # (C - 1, B, P, S): the draw is among the first classes
+        everybody = np.broadcast_to(drawn.sum(1)[None], (1, len(wide), len(z)))
+        first = np.concatenate([below.sum(2, dtype=np.int16), everybody])
+        votes = votes + np.diff(first, axis=0, prepend=0)  # (C, B, S)
+        top = votes == votes.max(0)
+        won = top / top.sum(0)
+    else:
+        # u below 1 / (1 + exp(-s)), without the division
+        np.exp(np.negative(np.clip(shifted, -60.0, 60.0, out=shifted), out=shifted), out=shifted)
+        chosen = (u[:, None] * (1.0 + shifted) < 1.0) & drawn
+        votes = votes + chosen.sum(2, dtype=np.int16)
+        half = panel.sum(1)[:, None] / 2.0
+        won = np.where(votes > half, 1.0, np.where(votes == half, 0.5, 0.0))
+    return np.asarray(np.einsum("bs,cbs->bc", weight, won))
+
+
+def _weights(
+    space: Space, wide: Floats, given: NDArray[np.floating], has: NDArray[np.bool_], sigma: float, z: Floats
+) -> Floats:
+    """How much each draw of z is worth, given the votes there are; (B, S), rows add up to 1."""
+    evidence = np.zeros((len(wide), len(z)))
+    unit, person = np.nonzero(has)
+    if len(unit):
+        shifted = wide[unit, person][:, None] + sigma * z  # (votes, S, C)
+        np.add.at(evidence, unit, -losses(space, shifted, given[unit, person][:, None]))
     weight = np.exp(evidence - evidence.max(1, keepdims=True))
-    weight /= weight.sum(1, keepdims=True)
-    p = to_probabilities(space, shifted)
-    if space.kind is ValueKind.CLASS:
-        drawn = np.minimum((np.cumsum(p, -1) < u).sum(-1), p.shape[-1] - 1)  # (B, S, P)
-        votes = drawn[..., None] == np.arange(p.shape[-1])
-    else:
-        votes = u < p
-    votes = np.where(has[:, None, :, None], given[:, None] > 0.5, votes) & panel[:, None, :, None]
-    count = votes.sum(2)  # (B, S, C)
-    if space.kind is ValueKind.CLASS:
-        top = count == count.max(-1, keepdims=True)
-        won = top / top.sum(-1, keepdims=True)
-    else:
-        half = panel.sum(1)[:, None, None] / 2.0
-        won = np.where(count > half, 1.0, np.where(count == half, 0.5, 0.0))
-    return np.asarray(np.einsum("bs,bsc->bc", weight, won))
+    return np.asarray(weight / weight.sum(1, keepdims=True))
 
 
 def _log_mean(x: Floats) -> Floats:

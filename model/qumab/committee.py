@@ -24,7 +24,7 @@ from model.qumab.training import lay_out
 from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
-_CELLS = 16_000_000  # numbers held at once in one layer
+_CELLS = 4_000_000  # numbers held at once in one layer; larger batches are hardly faster and cost 140 MB more
 _MAX_UNITS = 256
 
 
