@@ -1,4 +1,4 @@
-"""What the benchmarks stand on: a data folder with a project of recorded votes, its texts encoded and a version trained.
+"""What the benchmarks stand on: a data folder with a project of recorded votes, encoded texts and a trained version.
 
 Twenty annotators (four variants of each of the demo's five personas) label the sample that ships with the project. The
 network is the one that Polyvox serves by default; nothing here needs Label Studio.
