@@ -57,10 +57,14 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
         self, project_id: str | None = None, label_config: str | None = None, train_output: object = None, *,
         services: Services | None = None, **ignored: object,
     ) -> None:
-        """`project_id` and `label_config` come from stock servers; `train_output` is of no use here."""
+        """`project_id` and `label_config` come from stock servers; `train_output` is of no use here.
+
+        2.x gives both, and they belong together. 1.0.9 gives only a configuration, that of whichever project came to
+        /setup last; it is not used, since tasks of another project may follow.
+        """
         self.services = services or self._services_of_process()
-        self._own_config = label_config or ""
         self._own_project = project_id or ""
+        self._own_config = (label_config or "") if self._own_project else ""
         self._parse: Callable[[str], LabelConfig] = lru_cache(maxsize=64)(parse_config)
         super().__init__()  # without the config: the base would parse it
 
@@ -74,7 +78,18 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
     @property
     def model_version(self) -> str:
         """The consensus version of this instance's project (stock servers ask for it)."""
-        return self.services.prediction.version(self._own_project)
+        ref = self._own_ref()
+        return self.services.prediction.version((ref and self._known_key(ref)) or "")
+
+    def get(self, key: str) -> Any:
+        """2.x's server reads the version for /setup like this; other keys are its own business."""
+        if key == "model_version":
+            return self.model_version
+        inherited = getattr(super(), "get", None)
+        return inherited(key) if inherited else None
+
+    def set_extra_params(self, extra_params: object) -> None:
+        """Nothing to keep: whatever is set in the model's extra parameters means nothing to Polyvox."""
 
     def setup(self, request: SetupRequest | None = None) -> str:
         """Remember project and configuration; answers the version under which /predict gives the consensus.
@@ -168,21 +183,33 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
 
     def _key(self, ref: ProjectRef) -> str:
         """The project's key, also where only its id was given. Raises `NotFound`."""
+        key = self._known_key(ref)
+        if key is None:
+            raise NotFound(
+                f"Project {ref.label_studio_id} is not known here; /setup must name it as <id>.<created epoch> first.")
+        return key
+
+    def _known_key(self, ref: ProjectRef) -> str | None:
+        """The project's key; None where only an id was given that nobody has told more about."""
         if ref.key is not None:
             return ref.key
         project = self.services.store.projects.by_label_studio_id(ref.label_studio_id)
-        if project is None:
-            raise NotFound(
-                f"Project {ref.label_studio_id} is not known here; /setup must name it as <id>.<created epoch> first.")
-        return project.key
+        return None if project is None else project.key
+
+    def _own_ref(self) -> ProjectRef | None:
+        """The project that a stock server made this instance for; None without one (2.x may say "None")."""
+        try:
+            return parse_project(self._own_project) if self._own_project else None
+        except ClientError:
+            return None
 
     def _project_of(self, tasks: Sequence[Mapping[str, Any]]) -> ProjectRef | None:
         """Stock servers hand no project to `predict`: take their instance's, else the one that the tasks name.
 
-        None for one that is not known yet: 1.0.9 keeps what /setup says of the project to itself, so that the first
-        webhook has to make it known.
+        None for one that is not known yet: they keep what /setup says of the project to themselves (2.x hands on its
+        id only), so that the first webhook has to make it known.
         """
-        if self._own_project:
-            return parse_project(self._own_project)
-        ref = parse_project(tasks[0].get("project") if tasks else None, "tasks[0].project")
-        return ref if self.services.store.projects.by_label_studio_id(ref.label_studio_id) else None
+        if not tasks:
+            return None
+        ref = self._own_ref() or parse_project(tasks[0].get("project"), "tasks[0].project")
+        return ref if self._known_key(ref) else None
