@@ -230,7 +230,7 @@ class Settings:
     job_lease_s: float = setting(60.0, "A job whose process shows no sign of life for this long is taken over.",
                                  unit="seconds", least=0.1)
     job_attempts: int = setting(3, "A job fails for good after this many attempts.", unit="attempts", least=1, most=100)
-    embedded_jobs: bool = setting(True, "`serve` starts a job process of its own.")
+    embedded_jobs: bool = setting(True, "Web processes start a job process of their own, where REDIS_URL is not set.")
 
     def __post_init__(self) -> None:
         for each in SETTINGS:
