@@ -50,6 +50,19 @@ def test_the_right_login_opens(headers, guarded):
     assert client.post("/webhook", json=EVENT, headers=headers).status_code == 201
 
 
+@pytest.mark.parametrize("password", ["пароль-9", "密码", "p\N{EURO SIGN}ss", "\udcff\udcfe"])
+def test_a_question_mark_stands_for_no_character(password, guarded):
+    """What an encoding lacks is not replaced by something that anybody can type."""
+    client = guarded(basic_auth_user="me", basic_auth_pass=password)
+    for encoding in ("utf-8", "latin-1"):
+        wrong = password.encode(encoding, "replace")
+        if b"?" in wrong:
+            header = {"Authorization": "Basic " + base64.b64encode(b"me:" + wrong).decode()}
+            assert client.get("/", headers=header).status_code == 401
+    right = base64.b64encode(b"me:" + password.encode("utf-8", "surrogateescape")).decode()
+    assert client.get("/", headers={"Authorization": "Basic " + right}).status_code == 200
+
+
 def test_health_is_open(guarded):
     assert guarded(**LOGIN, webhook_secret="hush").get("/health").status_code == 200
 
