@@ -89,7 +89,8 @@ class Heartbeat:
 def run_job(services: Services, job: Job, *, owner: str, stop: threading.Event | None = None) -> None:
     """Do a job that `owner` has claimed, and record its end. Raises only what the database raises.
 
-    When `stop` is set meanwhile, the job goes back to the queue and is started anew by whoever claims it next.
+    When `stop` is set meanwhile, the job goes back to the queue and is started anew by whoever claims it next; however
+    often that happens, it does not count as an attempt.
     """
     stop = stop or threading.Event()
     logger.info("%s of project %s begins (attempt %d)", job.kind, job.project, job.attempts)
@@ -101,7 +102,7 @@ def run_job(services: Services, job: Job, *, owner: str, stop: threading.Event |
         if not stop.is_set():
             logger.warning("%s of project %s was taken over by another process", job.kind, job.project)
             return
-        services.store.jobs.fail(job.id, owner, error="The job process was stopped.", retry_at=services.clock())
+        services.store.jobs.give_back(job.id, owner, error="The job process was stopped.")
     except JobFailed as error:
         _fail(services, job, owner, str(error), retry_in_s=error.retry_in_s)
     except LabelStudioError as error:

@@ -14,7 +14,7 @@ Rules, each per project:
 - deliver: the published version is not the delivered one, or tasks are new (both at most every `consensus_every_s`; a
   publishing job asks for its own delivery at once), a delivery was interrupted, or votes changed and went quiet (own
   predictions move on);
-- a kind whose last jobs failed waits, twice as long after each failure.
+- a kind whose last jobs failed waits, twice as long after each failure, and is then tried again.
 """
 
 from __future__ import annotations
@@ -160,11 +160,10 @@ def _train(situation: Situation) -> Wish | None:
         wait_s = growing(2 * max(settings.train_after_quiet_s, 1.0), rejected, REJECTED_LONGEST_S)
         if _since_s(situation, situation.tried[0].created_at) < wait_s:
             return None
-        if rejected == 1 and situation.published is not None and not situation.of(JobKind.TRAIN).failures:
+        if rejected == 1 and situation.published is not None:
             return wish  # the increment was not good enough; a version from scratch may be
+    # A training that failed has tried nothing: it comes again when its cool-down is over, without newer votes.
     tried_changes = max((version.changes for version in situation.tried), default=0)
-    if situation.of(JobKind.TRAIN).failures:
-        tried_changes = max(tried_changes, situation.of(JobKind.TRAIN).changes)
     return wish if _enough_new(situation, tried_changes) else None
 
 

@@ -3,7 +3,8 @@
 A claim is one transaction. On SQLite writers take turns; on PostgreSQL the row is locked and rows that others hold are
 skipped. That at most one job of a (project, kind) runs is kept by the unique `slot`, not by reading first.
 `attempts` counts claims: a job whose process died is queued again when its lease ran out, until it was tried
-`job_attempts` times. A job that failed on purpose with a time for the next try is queued again without that limit.
+`job_attempts` times. A job that failed on purpose with a time for the next try is queued again without that limit, and
+a claim that was given back does not count.
 """
 
 from __future__ import annotations
@@ -94,6 +95,15 @@ class SqlJobStore:
             self._change(job_id, owner, again, requeue=True)
         except IntegrityError:
             self._change(job_id, owner, failed)
+
+    def give_back(self, job_id: str, owner: str, *, error: str) -> None:
+        """See `ports.JobStore`. Where another like it waits already, both wait: each may have been asked for more."""
+        back = {"state": JobState.QUEUED.value, "attempts": jobs.c.attempts - 1, "error": error, "lease_until": None,
+                "progress": 0.0}
+        try:
+            self._change(job_id, owner, back, requeue=True)
+        except IntegrityError:
+            self._change(job_id, owner, back | {"slot": None})
 
     def get(self, job_id: str) -> records.Job | None:
         with self._db.read() as connection:

@@ -163,9 +163,19 @@ def test_a_stop_puts_the_job_back(tmp_path: Path, when: str) -> None:
     if when == "before":
         stop.set()
     job = queue_and_run(services, JobKind.TRAIN, stop=stop)
-    assert job.state is JobState.QUEUED
+    assert (job.state, job.attempts) == (JobState.QUEUED, 0)
     again = services.store.jobs.claim("next", lease_s=60)
     assert again is not None and again.id == job.id
+
+
+def test_however_often_a_job_is_stopped_it_keeps_its_attempts(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    services = small_services(tmp_path, on_train=raising(JobFailed("Later.", retry_in_s=0.0)), job_attempts=2)
+    for _ in range(5):
+        assert queue_and_run(services, JobKind.TRAIN, stop=stop).state is JobState.QUEUED
+    assert queue_and_run(services, JobKind.TRAIN).state is JobState.QUEUED  # the first failure
+    assert queue_and_run(services, JobKind.TRAIN).state is JobState.FAILED
 
 
 @pytest.mark.parametrize(("verdict", "settings", "follows"), [

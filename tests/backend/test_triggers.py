@@ -118,9 +118,15 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("one new vote, quiet", {"votes": votes(31, quiet_s=21)}, {"train", "deliver"}),
     ("new votes, training runs", {"votes": votes(40), "lately": with_lately(JobKind.TRAIN, pending=True)},
      {"deliver"}),
-    ("training failed on these votes", {
-        "votes": votes(40), "lately": with_lately(JobKind.TRAIN, failures=1, changes=40, ended_at=ago(9000))},
+    ("training failed on these votes, the wait is over", {
+        "votes": votes(40), "lately": with_lately(JobKind.TRAIN, failures=1, changes=40, ended_at=ago(61))},
+     {"deliver", "train"}),
+    ("training failed often on these votes, the wait is not over", {
+        "votes": votes(40), "lately": with_lately(JobKind.TRAIN, failures=7, changes=40, ended_at=ago(3599))},
      {"deliver"}),
+    ("training failed for ever on these votes, one hour at most", {
+        "votes": votes(40), "lately": with_lately(JobKind.TRAIN, failures=70, changes=40, ended_at=ago(3601))},
+     {"deliver", "train"}),
     ("training failed on earlier votes", {
         "votes": votes(50), "lately": with_lately(JobKind.TRAIN, failures=1, changes=40, ended_at=ago(61))},
      {"deliver", "train"}),
@@ -130,6 +136,10 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     # after a rejected version
     ("rejected: one full retrain without new votes", {"tried": REJECTED}, {"train"}),
     ("rejected just now", {"tried": (version(2, changes=30, published=False, age_s=39), *REJECTED[1:])}, set()),
+    ("rejected, and the full retrain failed", {
+        "tried": REJECTED, "lately": with_lately(JobKind.TRAIN, failures=1, changes=30, ended_at=ago(59))}, set()),
+    ("rejected, and the full retrain failed a while ago", {
+        "tried": REJECTED, "lately": with_lately(JobKind.TRAIN, failures=1, changes=30, ended_at=ago(61))}, {"train"}),
     ("rejected twice, no new votes",
      {"tried": (version(3, changes=30, published=False, age_s=9000), *REJECTED)}, set()),
     ("rejected twice, new votes, wait is over", {

@@ -200,6 +200,30 @@ def test_another_try_gives_way_to_a_job_that_waits_already(store: SqlStore, cloc
     assert job is not None and job.id == second
 
 
+def test_a_claim_that_was_given_back_does_not_count(store: SqlStore, clock: FakeClock) -> None:
+    job_id = store.jobs.enqueue(JobKind.TRAIN, KEY, payload={"full": True}).id
+    for _ in range(9):
+        job = claim(store)
+        assert job is not None and (job.id, job.attempts) == (job_id, 1)
+        store.jobs.give_back(job_id, "somebody else", error="lie")
+        store.jobs.give_back(job_id, "me", error="Stopped.")
+    job = store.jobs.get(job_id)
+    assert job is not None and (job.state, job.attempts, job.error) == (JobState.QUEUED, 0, "Stopped.")
+    assert store.jobs.enqueue(JobKind.TRAIN, KEY).id == job_id  # it is the one that waits
+    clock.move(61)
+    assert claim(store) is not None
+
+
+def test_a_job_that_is_given_back_beside_a_waiting_one_waits_too(store: SqlStore) -> None:
+    first = store.jobs.enqueue(JobKind.TRAIN, KEY, payload={"full": True}).id
+    claim(store)
+    second = store.jobs.enqueue(JobKind.TRAIN, KEY).id
+    store.jobs.give_back(first, "me", error="Stopped.")
+    assert {job.id: job.state for job in store.jobs.recent(KEY)} == {first: JobState.QUEUED, second: JobState.QUEUED}
+    job = claim(store)
+    assert job is not None and job.id == first
+
+
 def test_recent_is_newest_first(store: SqlStore, clock: FakeClock) -> None:
     for kind in (JobKind.SYNC, JobKind.TRAIN, JobKind.DELIVER):
         store.jobs.enqueue(kind, KEY)
