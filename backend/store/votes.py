@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Row, func, select
+from sqlalchemy import ColumnElement, Row, and_, func, select
 
 from backend import records
 from backend.store.engine import Database, chunks, from_us, id_of, optional_time, project_id
@@ -35,7 +35,7 @@ class SqlVoteStore:
         statement = select(
             columns.unit, columns.annotator, columns.control, columns.kind, columns.value,
             columns.updated_at, columns.provenance, columns.shown, columns.control_arm,
-        ).where(columns.project_id == id_of(project), columns.is_current)
+        ).where(_current(project))
         tables = _Tables()
         with self._db.read() as connection:
             result = connection.execution_options(yield_per=_ROWS).execute(statement)
@@ -46,12 +46,9 @@ class SqlVoteStore:
     def of_tasks(self, project: str, task_ids: Sequence[int]) -> list[records.StoredVote]:
         found: list[records.StoredVote] = []
         columns = votes.c
-        live = columns.ended_at.is_(None)  # implied by is_current; named so that the index of live rows is used
         with self._db.read() as connection:
             for ids in chunks(task_ids):
-                statement = select(votes).where(
-                    columns.project_id == id_of(project), columns.task_id.in_(ids), live, columns.is_current
-                )
+                statement = select(votes).where(_current(project), columns.task_id.in_(ids))
                 ordered = statement.order_by(columns.task_id, columns.unit, columns.annotator, columns.control)
                 found.extend(_stored_vote(row) for row in connection.execute(ordered))
         return found
@@ -59,7 +56,7 @@ class SqlVoteStore:
     def counts(self, project: str) -> records.VoteCounts:
         """See `ports.VoteStore`. Counted anew only after votes changed; asked once a second, it reads one row."""
         statement = select(projects.c.changes, projects.c.last_change).where(projects.c.key == project)
-        current = (votes.c.project_id == id_of(project)) & votes.c.is_current
+        current = _current(project)
         with self._db.read() as connection:
             row = connection.execute(statement).first()
             if row is None:
@@ -94,7 +91,7 @@ class SqlVoteStore:
         statement = (
             select(votes.c.annotator, func.max(annotators.c.name), number, func.max(votes.c.updated_at))
             .select_from(votes.outerjoin(annotators, named))
-            .where(votes.c.project_id == id_of(project), votes.c.is_current)
+            .where(_current(project))
             .group_by(votes.c.annotator)
             .order_by(number.desc(), votes.c.annotator)
         )
@@ -132,6 +129,12 @@ class SqlVoteStore:
                 for task, annotator in wanted
             ]
             connection.execute(self._db.insert(arm_log).on_conflict_do_nothing(), rows)
+
+
+def _current(project: str) -> ColumnElement[bool]:
+    """Which rows are current votes of a project. That they are live follows from `is_current`; it is named so that the
+    index of live rows is used, and neither history nor other projects are read."""
+    return and_(votes.c.project_id == id_of(project), votes.c.ended_at.is_(None), votes.c.is_current)
 
 
 class _Ids(dict[Any, int]):

@@ -1,5 +1,7 @@
+import re
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sqlalchemy import event, func, select
@@ -75,6 +77,25 @@ def test_the_control_arm_is_logged_once(store: SqlStore) -> None:
     with store.database.read() as connection:
         assert connection.execute(select(func.count()).select_from(arm_log)).scalar() == 2
         assert connection.execute(select(arm_log.c.version).distinct()).scalars().all() == ["r1"]
+
+
+def test_neither_history_nor_other_projects_are_read_through(store: SqlStore) -> None:
+    if store.database.engine.dialect.name != "sqlite":
+        return  # PostgreSQL's choice depends on the sizes of tables
+    plans: list[str] = []
+
+    def explain(_: object, cursor: Any, statement: str, parameters: Any, *__: object) -> None:
+        if "FROM votes" in statement and not statement.startswith("EXPLAIN"):
+            other = cursor.connection.cursor()
+            other.execute("EXPLAIN QUERY PLAN " + statement, parameters)
+            plans.extend(row[3] for row in other.fetchall() if re.match(r"(SCAN|SEARCH) votes", row[3]))
+
+    event.listen(store.database.engine, "before_cursor_execute", explain)
+    store.votes.current(KEY)
+    store.votes.of_tasks(KEY, [1])
+    store.votes.counts(KEY)
+    store.votes.activity(KEY)
+    assert len(plans) == 5 and all("USING INDEX ix_votes_live" in plan for plan in plans), plans
 
 
 def test_fifty_thousand_votes_are_read_in_well_under_a_second(tmp_path: Path) -> None:
