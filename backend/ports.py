@@ -6,7 +6,7 @@ Every store method is one short transaction, safe to call from several threads a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -75,7 +75,7 @@ class VoteStore(Protocol):
         """Most active first."""
     def set_names(self, project: str, names: Mapping[str, str]) -> None:
         """Display names of annotators."""
-    def log_arm(self, project: str, pairs: Iterable[tuple[int, str]], *, version: str) -> None:
+    def log_arm(self, project: str, pairs: Collection[tuple[int, str]], *, version: str) -> None:
         """Record that pre-annotations were withheld from these (task, annotator) pairs; repeats are ignored."""
 
 
@@ -104,7 +104,10 @@ class JobStore(Protocol):
     def give_back(self, job_id: str, owner: str, *, error: str) -> None:
         """Queue a running job again as if it had not been claimed: the attempt does not count."""
     def get(self, job_id: str) -> records.Job | None: ...
-    def recent(self, project: str | None = None, *, limit: int = 20) -> list[records.Job]: ...
+    def recent(
+        self, project: str | None = None, *, kind: records.JobKind | None = None, limit: int = 20,
+    ) -> list[records.Job]:
+        """Newest first."""
     def counts(self, states: Sequence[records.JobState]) -> dict[tuple[records.JobKind, records.JobState], int]:
         """Jobs of all projects in these states; combinations without a job are missing. Reads no finished job."""
     def pending(self, project: str, kind: records.JobKind) -> records.Job | None:

@@ -5,7 +5,7 @@ Shape legend: N current votes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,9 +117,9 @@ class SqlVoteStore:
             named = [{"project_id": row_id, "annotator": key, "name": name} for key, name in fresh.items()]
             self._db.upsert(connection, annotators, named)
 
-    def log_arm(self, project: str, pairs: Iterable[tuple[int, str]], *, version: str) -> None:
-        """Raises NotFound."""
-        wanted = sorted(set(pairs))
+    def log_arm(self, project: str, pairs: Collection[tuple[int, str]], *, version: str) -> None:
+        """Raises NotFound. Asked on every answered prediction: no write when nothing is new."""
+        wanted = sorted(set(pairs) - self._logged(project, {task for task, _ in pairs}))
         if not wanted:
             return
         with self._db.write() as connection:
@@ -129,6 +129,20 @@ class SqlVoteStore:
                 for task, annotator in wanted
             ]
             connection.execute(self._db.insert(arm_log).on_conflict_do_nothing(), rows)
+
+    def _logged(self, project: str, task_ids: Collection[int]) -> set[tuple[int, str]]:
+        found: set[tuple[int, str]] = set()
+        columns = arm_log.c
+        if not task_ids:
+            return found
+        with self._db.read() as connection:
+            for ids in chunks(sorted(task_ids)):
+                statement = select(columns.task_id, columns.annotator)
+                rows = connection.execute(
+                    statement.where(columns.project_id == id_of(project), columns.task_id.in_(ids))
+                )
+                found.update((task, annotator) for task, annotator in rows)
+        return found
 
 
 def _current(project: str) -> ColumnElement[bool]:

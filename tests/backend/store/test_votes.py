@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from sqlalchemy import event, func, select
 
+from backend.errors import NotFound
 from backend.records import VoteCounts
 from backend.store import SqlStore, open_store
 from backend.store.schema import arm_log
@@ -77,6 +79,22 @@ def test_the_control_arm_is_logged_once(store: SqlStore) -> None:
     with store.database.read() as connection:
         assert connection.execute(select(func.count()).select_from(arm_log)).scalar() == 2
         assert connection.execute(select(arm_log.c.version).distinct()).scalars().all() == ["r1"]
+
+
+def test_logging_the_control_arm_again_waits_for_no_write_lock(store: SqlStore) -> None:
+    pairs = [(1, "5"), (2, ""), (2, "6")]
+    store.votes.log_arm(KEY, pairs, version="r1")
+    statements: list[str] = []
+    event.listen(store.database.engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
+    store.votes.log_arm(KEY, pairs, version="r2")
+    store.votes.log_arm(KEY, [], version="r2")
+    assert not any("INSERT" in statement or "IMMEDIATE" in statement for statement in statements)
+    store.votes.log_arm(KEY, [*pairs, (3, "5")], version="r2")
+    with pytest.raises(NotFound):
+        store.votes.log_arm("9.9", pairs, version="r2")
+    with store.database.read() as connection:
+        rows = connection.execute(select(arm_log.c.task_id, arm_log.c.annotator, arm_log.c.version)).all()
+    assert sorted(map(tuple, rows)) == [(1, "5", "r1"), (2, "", "r1"), (2, "6", "r1"), (3, "5", "r2")]
 
 
 def test_neither_history_nor_other_projects_are_read_through(store: SqlStore) -> None:
