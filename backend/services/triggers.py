@@ -54,8 +54,9 @@ COOL_DOWN_S: Mapping[JobKind, tuple[float, float]] = {
     JobKind.DELIVER: (30.0, 600.0),
 }
 REJECTED_LONGEST_S = 3600.0
+WISHED = (JobKind.SYNC, JobKind.RECONCILE, JobKind.TRAIN, JobKind.DELIVER)  # kinds that the rules ask for
 STICKY = ("force", "full", "then_train")  # flags of a payload that outlive a merge
-JOBS_LOOKED_AT = 60
+JOBS_LOOKED_AT = 12  # of each kind: the longest wait is reached before so many failures
 VERSIONS_LOOKED_AT = 10
 
 
@@ -242,7 +243,7 @@ class Triggers:
     def _fits(self, project: str, wish: Wish) -> bool:
         """Whether no such job is pending, or one that starts later than wished for.
 
-        Of the jobs only the latest were looked at so far; a long training may have begun before all of them.
+        Of the jobs only the latest were looked at so far; one that waits or runs may have been queued before them.
         """
         pending = self._store.jobs.pending(project, wish.kind)
         if pending is None:
@@ -254,7 +255,6 @@ class Triggers:
     def situation(self, project: Project) -> Situation:
         """Read the counts of one project."""
         store, key = self._store, project.key
-        jobs = store.jobs.recent(key, limit=JOBS_LOOKED_AT)
         dirty = store.tasks.dirty_count(key)
         return Situation(
             now=self._clock(),
@@ -269,7 +269,7 @@ class Triggers:
             tried=store.versions.recent(key, limit=VERSIONS_LOOKED_AT),
             published=store.versions.published(key),
             delivery=store.deliveries.latest(key),
-            lately={kind: lately(jobs, kind) for kind in JobKind},
+            lately={kind: lately(store.jobs.recent(key, kind=kind, limit=JOBS_LOOKED_AT), kind) for kind in WISHED},
         )
 
     def _newest_task(self, project: str) -> int:

@@ -110,11 +110,15 @@ class SqlJobStore:
             row = self._row(connection, job_id)
         return None if row is None else _job(row)
 
-    def recent(self, project: str | None = None, *, limit: int = 20) -> list[records.Job]:
-        """Newest first."""
+    def recent(
+        self, project: str | None = None, *, kind: JobKind | None = None, limit: int = 20
+    ) -> list[records.Job]:
+        """See `ports.JobStore`."""
         statement = select(jobs).order_by(jobs.c.created_at.desc(), jobs.c.id).limit(limit)
         if project is not None:
             statement = statement.where(jobs.c.project == project)
+        if kind is not None:
+            statement = statement.where(jobs.c.kind == kind.value)
         with self._db.read() as connection:
             return [_job(row) for row in connection.execute(statement)]
 

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-HEAD = "0002"  # the newest migration; a database that is already there is opened without loading Alembic
+HEAD = "0003"  # the newest migration; a database that is already there is opened without loading Alembic
 
 
 class SafeText(TypeDecorator[str]):
@@ -195,6 +195,7 @@ jobs = Table(
     Column("lease_owner", String(255), nullable=False),
     Index("ix_jobs_due", "state", "not_before"),
     Index("ix_jobs_project", "project", "created_at"),
+    Index("ix_jobs_kind", "project", "kind", "created_at"),
 )
 
 versions = Table(

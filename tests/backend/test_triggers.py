@@ -260,6 +260,25 @@ def test_a_job_that_is_pending_for_long_is_not_queued_again(tmp_path: Any, monke
     store.close()
 
 
+def test_a_failure_is_remembered_however_many_jobs_of_other_kinds_follow(tmp_path: Any) -> None:
+    now = [NOW]
+    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0])
+    project = store.projects.ensure("1.1")
+    for kind, times in ((JobKind.TRAIN, 3), (JobKind.SYNC, 100)):
+        for _ in range(times):
+            now[0] += timedelta(milliseconds=1)
+            store.jobs.enqueue(kind, "1.1", payload={"changes": 5})
+            job = store.jobs.claim("me", lease_s=60)
+            assert job is not None
+            if kind is JobKind.TRAIN:
+                store.jobs.fail(job.id, "me", error="No.", retry_at=None)
+            else:
+                store.jobs.finish(job.id, "me", figures={})
+    about = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0]).situation(project).of(JobKind.TRAIN)
+    assert (about.failures, about.changes) == (3, 5)
+    store.close()
+
+
 def test_situation_counts(tmp_path: Any) -> None:
     store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: NOW)
     project = store.projects.ensure("1.1")

@@ -214,9 +214,10 @@ def test_a_claim_that_was_given_back_does_not_count(store: SqlStore, clock: Fake
     assert claim(store) is not None
 
 
-def test_a_job_that_is_given_back_beside_a_waiting_one_waits_too(store: SqlStore) -> None:
+def test_a_job_that_is_given_back_beside_a_waiting_one_waits_too(store: SqlStore, clock: FakeClock) -> None:
     first = store.jobs.enqueue(JobKind.TRAIN, KEY, payload={"full": True}).id
     claim(store)
+    clock.move(1)
     second = store.jobs.enqueue(JobKind.TRAIN, KEY).id
     store.jobs.give_back(first, "me", error="Stopped.")
     assert {job.id: job.state for job in store.jobs.recent(KEY)} == {first: JobState.QUEUED, second: JobState.QUEUED}
@@ -231,6 +232,9 @@ def test_recent_is_newest_first(store: SqlStore, clock: FakeClock) -> None:
     store.jobs.enqueue(JobKind.SYNC, "8.1")
     assert [job.kind for job in store.jobs.recent(KEY, limit=2)] == [JobKind.DELIVER, JobKind.TRAIN]
     assert len(store.jobs.recent()) == 4
+    assert [job.project for job in store.jobs.recent(kind=JobKind.SYNC)] == ["8.1", KEY]
+    assert [job.kind for job in store.jobs.recent(KEY, kind=JobKind.TRAIN, limit=1)] == [JobKind.TRAIN]
+    assert store.jobs.recent(KEY, kind=JobKind.ENCODE) == []
 
 
 def test_threads_never_get_the_same_job(store: SqlStore) -> None:
