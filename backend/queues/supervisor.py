@@ -60,6 +60,7 @@ class Supervisor:
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._child: subprocess.Popen[bytes] | None = None
+        self._lock_fails = False  # said once, not at every look
 
     @property
     def pid(self) -> int | None:
@@ -90,7 +91,7 @@ class Supervisor:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            lock = take_lock(self._settings.data_dir / LOCK_NAME)
+            lock = self._try_lock()
             if lock is None:
                 self._stopping.wait(LOOK_S)
                 continue
@@ -99,27 +100,51 @@ class Supervisor:
             finally:
                 os.close(lock)
 
+    def _try_lock(self) -> int | None:
+        """The lock, or None while it cannot be had; says so when that is not because somebody else has it."""
+        try:
+            lock = take_lock(self._settings.data_dir / LOCK_NAME)
+        except OSError as error:
+            if not self._lock_fails:
+                logger.error("%s in the data folder cannot be opened (%s); no job process runs until it can",
+                             LOCK_NAME, error.strerror)
+            self._lock_fails = True
+            return None
+        self._lock_fails = False
+        return lock
+
     def _keep_alive(self, lock: int) -> None:
         """Run children until told to stop; a child that dies soon is started again later and later."""
         wait_s = self._first_wait_s
         while not self._stopping.is_set():
             begun = time.monotonic()
-            self._release_last(lock)
-            child = self._child = self._spawn(lock)
-            logger.info("embedded job process %d started", child.pid)
-            while child.poll() is None and not self._stopping.wait(LOOK_S):
-                pass
-            if child.poll() is None:
-                self._end(child)
+            try:
                 self._release_last(lock)
-                return
-            _close_input(child)
-            if time.monotonic() - begun >= SETTLED_S:
-                wait_s = self._first_wait_s
-            logger.error("embedded job process %d ended with status %s; next try in %.0f s",
-                         child.pid, child.returncode, wait_s)
+                child = self._child = self._spawn(lock)
+            except OSError as error:  # no memory, processes, files or disk space left: that may pass
+                logger.error("the embedded job process cannot be started (%s); next try in %.0f s",
+                             error.strerror, wait_s)
+            else:
+                logger.info("embedded job process %d started", child.pid)
+                if self._watch(child):
+                    self._release_last(lock)
+                    return
+                if time.monotonic() - begun >= SETTLED_S:
+                    wait_s = self._first_wait_s
+                logger.error("embedded job process %d ended with status %s; next try in %.0f s",
+                             child.pid, child.returncode, wait_s)
             self._stopping.wait(wait_s)
             wait_s = min(2 * wait_s, self._longest_wait_s)
+
+    def _watch(self, child: subprocess.Popen[bytes]) -> bool:
+        """Wait until the child is gone; whether that is because it was to stop."""
+        while child.poll() is None and not self._stopping.wait(LOOK_S):
+            pass
+        if child.poll() is None:
+            self._end(child)
+            return True
+        _close_input(child)
+        return False
 
     def _release_last(self, lock: int) -> None:
         last = os.pread(lock, LONGEST_NAME, 0).decode(errors="replace").strip()
@@ -148,13 +173,17 @@ class Supervisor:
 
 
 def take_lock(path: Path) -> int | None:
-    """File descriptor that holds the exclusive lock on `path`, or None while somebody else holds it."""
+    """File descriptor that holds the exclusive lock on `path`, or None while somebody else holds it.
+
+    Raises OSError when the file cannot be opened or locked."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError as error:
         os.close(descriptor)
-        return None
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
     return descriptor
 
 

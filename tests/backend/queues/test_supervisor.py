@@ -82,6 +82,26 @@ def test_a_killed_child_is_started_again(tmp_path: Path) -> None:
         until(lambda: len(pids(log)) == 2)
 
 
+def test_what_keeps_a_child_from_starting_may_pass(tmp_path: Path) -> None:
+    """No memory, no processes or no files left: as Popen tells of them, here by a program that is not there yet."""
+    log, program = tmp_path / "log", tmp_path / "python"
+    with supervisor(tmp_path, [str(program), *child(log)[1:]]):
+        time.sleep(0.3)  # it was tried in vain
+        program.symlink_to(sys.executable)
+        until(lambda: len(pids(log)) == 1)
+    assert not alive(pids(log)[0])
+
+
+def test_a_lock_file_that_cannot_be_opened_may_be_mended(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = tmp_path / "log"
+    (tmp_path / LOCK_NAME).mkdir()
+    with supervisor(tmp_path, child(log)):
+        time.sleep(0.7)  # several looks
+        (tmp_path / LOCK_NAME).rmdir()
+        until(lambda: len(pids(log)) == 1)
+    assert sum("cannot be opened" in line for line in caplog.messages) == 1
+
+
 def test_whoever_has_the_lock_releases_the_last_child_by_name(tmp_path: Path) -> None:
     """After a kill of the child, and after the end of everything, when the next supervisor starts."""
     log, released = tmp_path / "log", []
