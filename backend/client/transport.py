@@ -1,18 +1,22 @@
 """HTTP to one Label Studio: pooled connections, time-outs, retries of what may be repeated, and honest errors.
 
 GET, PATCH and DELETE are repeated with back-off (they have the same effect twice); POST is not, since a repeated import
-would store everything twice. Redirects are followed within the same origin only, so the token never leaves it.
+would store everything twice. What is not answered in time is never repeated: Label Studio still works on it, and a
+second deletion of a version would only make both slower; the job queue tries again later. Redirects are followed within the same origin only, so the token never leaves it.
 Messages of errors name method, path and status, never bodies: these may carry label text.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import urljoin, urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3 import Retry
+from urllib3 import BaseHTTPResponse, Retry
+from urllib3.connectionpool import ConnectionPool
+from urllib3.exceptions import ReadTimeoutError
 
 from backend.client.auth import TokenAuth
 from backend.errors import LabelStudioError
@@ -41,11 +45,11 @@ class Transport:
         self._base = url.rstrip("/")
         self._connected = bool(url and key)
         self._session = requests.Session()
-        retry = Retry(
+        retry = _Retry(
             total=RETRIES,
             redirect=False,
             backoff_factor=backoff_s,
-            status_forcelist=(429, 500, 502, 503, 504),
+            status_forcelist=(429, 500, 502, 503),  # not 504, a proxy's way to say that no answer came in time
             allowed_methods=REPEATABLE,
             raise_on_status=False,
             respect_retry_after_header=False,  # an hour's pause belongs to the job queue, not into a request
@@ -87,14 +91,13 @@ class Transport:
                     timeout=(CONNECT_TIMEOUT_S, timeout_s),
                     allow_redirects=False,
                 )
-            except requests.exceptions.Timeout as error:
-                raise LabelStudioError(f"Label Studio did not answer {method} {path} in time.", retry=True) from error
             except NO_ADDRESS as error:
                 raise LabelStudioError("LABEL_STUDIO_URL is not a web address.", retry=False) from error
             except requests.exceptions.InvalidHeader as error:
                 raise LabelStudioError(REFUSED, retry=False) from error
             except requests.exceptions.RequestException as error:
-                raise LabelStudioError(f"Label Studio cannot be reached for {method} {path}.", retry=True) from error
+                what = "did not answer {} {} in time" if _is_late(error) else "cannot be reached for {} {}"
+                raise LabelStudioError(f"Label Studio {what.format(method, path)}.", retry=True) from error
             if response.status_code not in REDIRECTS:
                 return response
             url, params = _same_origin(url, response, method), None
@@ -108,6 +111,24 @@ class Transport:
         if not isinstance(access, str):
             raise LabelStudioError("Label Studio gave no access token for LABEL_STUDIO_API_KEY.", retry=False)
         return access
+
+
+class _Retry(Retry):
+    """As urllib3's, which also repeats what was sent and not answered in time."""
+
+    def increment(
+        self, method: str | None = None, url: str | None = None, response: BaseHTTPResponse | None = None,
+        error: Exception | None = None, _pool: ConnectionPool | None = None, _stacktrace: TracebackType | None = None,
+    ) -> Self:  # fmt: skip
+        if isinstance(error, ReadTimeoutError):
+            raise error
+        return super().increment(method, url, response, error, _pool, _stacktrace)
+
+
+def _is_late(error: requests.exceptions.RequestException) -> bool:
+    """Whether there was no answer in time; `requests` has another name for an answer that stopped half-way."""
+    inner = error.args[0] if error.args else None
+    return isinstance(error, requests.exceptions.Timeout) or isinstance(inner, ReadTimeoutError)
 
 
 def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:

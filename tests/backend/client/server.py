@@ -26,6 +26,7 @@ class Answer:
     body: Any = None  # encoded as JSON, unless it is text
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
+    body_delay_s: float = 0.0  # between the headers and the body
 
 
 Script = Callable[[Request], Answer]
@@ -68,6 +69,7 @@ def serving(script: Script) -> Iterator[Server]:
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
+            time.sleep(answer.body_delay_s)
             with suppress(BrokenPipeError, ConnectionResetError):  # the client lost patience, as it should
                 self.wfile.write(content)
 

@@ -1,6 +1,7 @@
 """Tokens, retries, time-outs, redirects, and what errors say."""
 
 import socket
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -132,6 +133,19 @@ def test_no_answer_in_time_and_nobody_there() -> None:
         unused.bind(("127.0.0.1", 0))
         down = error_of(transport(f"http://127.0.0.1:{unused.getsockname()[1]}"))
     assert down.retry and "cannot be reached" in str(down)
+
+
+@pytest.mark.parametrize("answer", [
+    Answer(body={}, delay_s=0.3), Answer(body={}, body_delay_s=0.3), Answer(status=504, body={}),
+], ids=["nothing", "headers only", "a proxy's word"])
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE", "POST"])
+def test_what_is_not_answered_in_time_is_sent_once(method: str, answer: Answer) -> None:
+    """Label Studio still works on it: four deletions of a version at once help nobody."""
+    with serving(lambda request: answer) as server:
+        error = error_of(transport(server.url), method, timeout_s=0.1)
+        assert error.retry and ("in time" in str(error) or error.http_status == 504)
+        time.sleep(0.1)
+        assert len(server.requests) == 1
 
 
 def test_the_token_never_follows_a_redirect_to_another_host() -> None:
