@@ -10,6 +10,7 @@ Only published versions have files: a rejected one is a verdict with its figures
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -66,7 +67,8 @@ class Registry:
         self._in_memory = in_memory
         self._clock = clock
         self._seconds = seconds
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # never held while a file is read
+        self._loads: dict[str, threading.Lock] = {}  # path -> held while it is read
         self._ladders: OrderedDict[str, Ladder] = OrderedDict()
         self._damaged: dict[str, float] = {}  # path -> when it was found out
 
@@ -132,23 +134,47 @@ class Registry:
     def _ladder(self, version: Version) -> Ladder | None:
         from model.ensemble.ladder import Ladder  # torch is loaded by who predicts, not by who asks for a name
 
-        with self._lock:  # one load at a time: two threads that want one ladder must not both read it
-            if version.path in self._ladders:
-                self._ladders.move_to_end(version.path)
-                return self._ladders[version.path]
-            if self._damage_is_fresh(version.path):
-                return None
+        path = version.path
+        ladder = self._remembered(path)
+        if ladder is not None:
+            return ladder
+        with self._loading(path):
+            ladder = self._remembered(path)  # another thread may have loaded it meanwhile
+            if ladder is not None or self._damage_is_fresh(path):
+                return ladder
             try:
-                ladder = Ladder.load(self._folder / version.path, device=self.device)
+                ladder = Ladder.load(self._folder / path, device=self.device)
             except (CheckpointError, OSError) as error:
                 log.warning("version %s of project %s cannot be loaded: %s", version.name, version.project, error)
-                self._damaged[version.path] = self._seconds()
+                self._damaged[path] = self._seconds()
                 return None
-            self._damaged.pop(version.path, None)
-            self._ladders[version.path] = ladder
+            self._damaged.pop(path, None)
+            self._remember(path, ladder)
+            return ladder
+
+    def _remembered(self, path: str) -> Ladder | None:
+        with self._lock:
+            if path in self._ladders:
+                self._ladders.move_to_end(path)
+            return self._ladders.get(path)
+
+    def _remember(self, path: str, ladder: Ladder) -> None:
+        with self._lock:
+            self._ladders[path] = ladder
             while len(self._ladders) > self._in_memory:
                 self._ladders.popitem(last=False)
-            return ladder
+
+    @contextlib.contextmanager
+    def _loading(self, path: str) -> Iterator[None]:
+        """One thread at a time for one path; nobody waits for the checkpoint of another project."""
+        with self._lock:
+            mine = self._loads.setdefault(path, threading.Lock())
+        with mine:
+            try:
+                yield
+            finally:
+                with self._lock:  # whoever waits has it; whoever comes later finds the ladder, or makes a new lock
+                    self._loads.pop(path, None)
 
     def _known_damaged(self, version: Version) -> bool:
         return version.path in self._damaged or not (self._folder / version.path).is_dir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -86,6 +87,34 @@ def test_the_ladder_is_loaded_once_and_the_store_is_asked_each_time(
         loaded = list(pool.map(lambda _: registry.published(KEY), range(32)))
     assert len({id(one.ladder) for one in loaded if one is not None}) == 1
     assert None not in loaded
+
+
+def test_nobody_waits_for_the_checkpoint_of_another_project(
+    store: SqlStore, tmp_path: Path, fitted: Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, reading, go_on = "13.5", threading.Event(), threading.Event()
+    store.projects.ensure(other)
+    registry = Registry(store=store, folder=tmp_path / "models")
+    publish(registry, fitted)
+    registry.save(other, fitted.ladder, PUBLISH, {}, 1)
+    load = Ladder.load
+
+    def slow(folder: Path, *, device: str = "cpu") -> Ladder:
+        if folder.parent.name == KEY:
+            reading.set()
+            assert go_on.wait(20.0)
+        return load(folder, device=device)
+
+    monkeypatch.setattr(Ladder, "load", slow)
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(registry.published, KEY) for _ in range(2)]
+        try:
+            assert reading.wait(20.0)
+            assert pool.submit(registry.published, other).result(timeout=10.0) is not None
+        finally:
+            go_on.set()
+        first, second = (each.result(timeout=20.0) for each in waiting)
+    assert first is not None and second is not None and first.ladder is second.ladder
 
 
 def test_only_a_few_ladders_stay_in_memory(store: SqlStore, tmp_path: Path, fitted: Fit) -> None:
