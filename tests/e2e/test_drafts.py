@@ -143,30 +143,30 @@ def test_two_annotators_see_their_own_label_as_a_draft(
 
     task = differing[0]
     text = loop.text_of[task]
-    tab = stock.tab_of_task(loop.project.label_studio_id, task)
-    for number, (account, draft) in enumerate(((first, one[task]), (second, two[task])), start=1):
-        page = log_in(browser, stock, account)
+    with stock.tab_of_task(loop.project.label_studio_id, task) as tab:
+        for number, (account, draft) in enumerate(((first, one[task]), (second, two[task])), start=1):
+            page = log_in(browser, stock, account)
+            open_quick_view(page, loop.project.label_studio_id, task, text)
+            assert selected_choice(page) == chosen(draft), f"quick view, annotator {number}"
+            open_stream(page, loop.project.label_studio_id, text, tab=tab)
+            assert selected_choice(page) == chosen(draft), f"stream, annotator {number}"
+            screenshot(page, pictures, f"draft-stream-{number}")
+            page.context.close()
+        consensus = [each for each in stock.owner.call("GET", f"/api/predictions/?task={task}")]
+        page = log_in(browser, stock, third)
         open_quick_view(page, loop.project.label_studio_id, task, text)
-        assert selected_choice(page) == chosen(draft), f"quick view, annotator {number}"
-        open_stream(page, loop.project.label_studio_id, text, tab=tab)
-        assert selected_choice(page) == chosen(draft), f"stream, annotator {number}"
-        screenshot(page, pictures, f"draft-stream-{number}")
+        assert selected_choice(page) == chosen(consensus[-1]), "whoever gave no token sees the consensus"
         page.context.close()
-    consensus = [each for each in stock.owner.call("GET", f"/api/predictions/?task={task}")]
-    page = log_in(browser, stock, third)
-    open_quick_view(page, loop.project.label_studio_id, task, text)
-    assert selected_choice(page) == chosen(consensus[-1]), "whoever gave no token sees the consensus"
-    page.context.close()
 
-    # Looking is not touching; submitting makes the draft go and the vote an echo.
-    assert drafts_of(stock, first, [task])[task]["updated_at"] == one[task]["updated_at"]
-    page = log_in(browser, stock, first)
-    open_stream(page, loop.project.label_studio_id, text, tab=tab)
-    assert selected_choice(page) == chosen(one[task])
-    with page.expect_response(lambda sent: "/annotations" in sent.url and sent.request.method == "POST") as sent:
-        page.click("button[name=submit]")
-    assert sent.value.status == 201
-    page.context.close()
+        # Looking is not touching; submitting makes the draft go and the vote an echo.
+        assert drafts_of(stock, first, [task])[task]["updated_at"] == one[task]["updated_at"]
+        page = log_in(browser, stock, first)
+        open_stream(page, loop.project.label_studio_id, text, tab=tab)
+        assert selected_choice(page) == chosen(one[task])
+        with page.expect_response(lambda sent: "/annotations" in sent.url and sent.request.method == "POST") as sent:
+            page.click("button[name=submit]")
+        assert sent.value.status == 201
+        page.context.close()
     assert drafts_of(stock, first, [task]) == {}
     loop.read()
     (mine,) = [vote for vote in loop.services.store.votes.of_tasks(loop.project.key, [task])
