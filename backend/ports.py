@@ -108,6 +108,9 @@ class JobStore(Protocol):
         self, project: str | None = None, *, kind: records.JobKind | None = None, limit: int = 20,
     ) -> list[records.Job]:
         """Newest first."""
+    def prune(self, before: datetime, *, limit: int = 1000) -> int:
+        """Delete jobs that ended before that time, at most `limit` of them; of each kind and project the last to end
+        well and the last to fail stay. Returns how many went."""
     def counts(self, states: Sequence[records.JobState]) -> dict[tuple[records.JobKind, records.JobState], int]:
         """Jobs of all projects in these states; combinations without a job are missing. Reads no finished job."""
     def pending(self, project: str, kind: records.JobKind) -> records.Job | None:
@@ -181,10 +184,9 @@ class LabelStudio(Protocol):
     """The Label Studio API, as far as Polyvox uses it. Raises `LabelStudioError`, which says whether to retry."""
 
     def project(self, project_id: int) -> dict[str, Any]: ...
-    def task(self, project_id: int, task_id: int) -> dict[str, Any] | None:
-        """With raw annotations (`completed_by` an int or null); None when it is gone."""
     def tasks_by_id(self, project_id: int, task_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Several at once, in as few calls as possible; ids that are gone are missing from the answer."""
+        """With raw annotations (`completed_by` an int or null), in as few calls as possible; ids that are gone are
+        missing from the answer."""
     def changed_tasks(
         self, project_id: int, since: datetime | None, *, page_size: int = 100,
     ) -> Iterator[list[dict[str, Any]]]:

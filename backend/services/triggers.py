@@ -54,6 +54,9 @@ COOL_DOWN_S: Mapping[JobKind, tuple[float, float]] = {
     JobKind.DELIVER: (30.0, 600.0),
 }
 REJECTED_LONGEST_S = 3600.0
+KEEP_JOBS = timedelta(days=7)  # rows of jobs that ended
+PRUNE_EVERY = timedelta(hours=1)
+PRUNE_AT_ONCE = 1000  # so that the write is short; what is left goes with the next tick
 WISHED = (JobKind.SYNC, JobKind.RECONCILE, JobKind.TRAIN, JobKind.DELIVER)  # kinds that the rules ask for
 STICKY = ("force", "full", "then_train")  # flags of a payload that outlive a merge
 JOBS_LOOKED_AT = 12  # of each kind: the longest wait is reached before so many failures
@@ -228,12 +231,20 @@ class Triggers:
         self._settings = settings
         self._clock = clock
         self._started_at = clock()
+        self._pruned_at: datetime | None = None
         self._newest: dict[str, tuple[int, int]] = {}  # project -> number of tasks, highest id then
         self.connected = bool(settings.label_studio_url and settings.label_studio_api_key)
 
     def tick(self) -> list[Job]:
-        """Queue what is due in every project; returns the jobs queued."""
+        """Queue what is due in every project; returns the jobs queued. Rows of old jobs go now and then."""
+        self._prune()
         return [job for project in self._store.projects.all() for job in self.tick_project(project)]
+
+    def _prune(self) -> None:
+        now = self._clock()
+        if self._pruned_at is None or now - self._pruned_at >= PRUNE_EVERY:
+            gone = self._store.jobs.prune(now - KEEP_JOBS, limit=PRUNE_AT_ONCE)
+            self._pruned_at = now if gone < PRUNE_AT_ONCE else None
 
     def tick_project(self, project: Project) -> list[Job]:
         """Queue what is due in one project; returns the jobs queued."""

@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, case, exists, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, case, delete, exists, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from backend import records
 from backend.records import JobKind, JobState
-from backend.store.engine import Database, from_us, optional_time, to_us
+from backend.store.engine import Database, chunks, from_us, optional_time, to_us
 from backend.store.schema import jobs
 
 _COLLISIONS = 5  # how often a claim that lost a race looks again before it leaves the work to the winners
@@ -121,6 +121,22 @@ class SqlJobStore:
             statement = statement.where(jobs.c.kind == kind.value)
         with self._db.read() as connection:
             return [_job(row) for row in connection.execute(statement)]
+
+    def prune(self, before: datetime, *, limit: int = 1000) -> int:
+        """See `ports.JobStore`. The index on states finds them, since a job never ends before it is due."""
+        cut, newer = to_us(before), jobs.alias("newer")
+        ended = jobs.c.state.in_([state.value for state in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)])
+        later = exists().where(
+            newer.c.project == jobs.c.project, newer.c.kind == jobs.c.kind, newer.c.created_at > jobs.c.created_at,
+            newer.c.state == jobs.c.state,
+        )
+        old = select(jobs.c.id).where(ended, jobs.c.not_before < cut, jobs.c.finished_at < cut, later).limit(limit)
+        with self._db.read() as connection:
+            ids = list(connection.execute(old).scalars())
+        if not ids:
+            return 0  # asked now and then for ever: no write when nothing is old
+        with self._db.write() as connection:
+            return sum(connection.execute(delete(jobs).where(jobs.c.id.in_(some))).rowcount for some in chunks(ids))
 
     def counts(self, states: Sequence[JobState]) -> dict[tuple[JobKind, JobState], int]:
         """See `ports.JobStore`. By the index on states, so that its cost does not grow with the history."""

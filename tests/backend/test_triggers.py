@@ -279,6 +279,31 @@ def test_a_failure_is_remembered_however_many_jobs_of_other_kinds_follow(tmp_pat
     store.close()
 
 
+def test_rows_of_old_jobs_go_every_hour(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [NOW]
+    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0])
+    monkeypatch.setattr("backend.services.triggers.PRUNE_AT_ONCE", 2)
+    triggers = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0])
+
+    def tick_after(wait: timedelta) -> int:
+        now[0] += wait
+        triggers.tick()
+        return len(store.jobs.recent(limit=99))
+
+    assert tick_after(timedelta()) == 0
+    for _ in range(4):
+        now[0] += timedelta(seconds=1)
+        store.jobs.enqueue(JobKind.SYNC, "1.1")
+        job = store.jobs.claim("me", lease_s=60)
+        assert job is not None
+        store.jobs.finish(job.id, "me", figures={})
+    assert tick_after(timedelta(days=6, hours=23)) == 4
+    assert tick_after(timedelta(minutes=59)) == 4
+    assert tick_after(timedelta(minutes=2)) == 2
+    assert tick_after(timedelta(seconds=1)) == 1  # there were more than go at once
+    store.close()
+
+
 def test_situation_counts(tmp_path: Any) -> None:
     store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: NOW)
     project = store.projects.ensure("1.1")

@@ -225,6 +225,31 @@ def test_a_job_that_is_given_back_beside_a_waiting_one_waits_too(store: SqlStore
     assert job is not None and job.id == first
 
 
+def test_old_jobs_go_but_the_last_of_each_kind_stays(store: SqlStore, clock: FakeClock) -> None:
+    def ended(kind: JobKind, *, well: bool, project: str = KEY) -> str:
+        clock.move(1)
+        job_id = store.jobs.enqueue(kind, project).id
+        assert claim(store, job_id=job_id)
+        clock.move(1)
+        if well:
+            store.jobs.finish(job_id, "me", figures={})
+        else:
+            store.jobs.fail(job_id, "me", error="No.", retry_at=None)
+        return job_id
+
+    old = {ended(JobKind.SYNC, well=True) for _ in range(5)} | {ended(JobKind.TRAIN, well=False)}
+    kept = {ended(JobKind.TRAIN, well=False), ended(JobKind.TRAIN, well=True)}
+    kept |= {ended(JobKind.SYNC, well=True, project="8.1")}
+    waits = store.jobs.enqueue(JobKind.DELIVER, KEY).id
+    cut = clock.now + timedelta(seconds=1)
+    clock.move(2)
+    kept |= {waits, ended(JobKind.SYNC, well=True)}
+    assert store.jobs.prune(cut, limit=2) == 2
+    assert store.jobs.prune(cut) == len(old) - 2
+    assert store.jobs.prune(cut) == 0
+    assert {job.id for job in store.jobs.recent(limit=99)} == kept
+
+
 def test_recent_is_newest_first(store: SqlStore, clock: FakeClock) -> None:
     for kind in (JobKind.SYNC, JobKind.TRAIN, JobKind.DELIVER):
         store.jobs.enqueue(kind, KEY)
