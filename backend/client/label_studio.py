@@ -32,9 +32,6 @@ class LabelStudioClient:
             raise LabelStudioError("Label Studio answered with something that is not a project.", retry=False)
         return answer
 
-    def task(self, project_id: int, task_id: int) -> dict[str, Any] | None:
-        return self._tasks.by_id(project_id, [task_id]).get(task_id)
-
     def tasks_by_id(self, project_id: int, task_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
         return self._tasks.by_id(project_id, task_ids)
 

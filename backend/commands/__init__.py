@@ -7,6 +7,7 @@ from backend.commands import (
     convert,
     deliver,
     identify,
+    overrides,
     predict,
     serve,
     simulate,
@@ -18,7 +19,7 @@ from backend.commands.base import Command
 
 COMMANDS: tuple[Command, ...] = (
     serve.COMMAND, worker.COMMAND, status.COMMAND, train.COMMAND, deliver.COMMAND, predict.COMMAND,
-    annotator_token.COMMAND,
+    annotator_token.COMMAND, overrides.COMMAND,
     aggregate.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND, convert.COMMAND,
 )
 

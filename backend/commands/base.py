@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.console import Console
+from rich.text import Text
 
 from backend.errors import NotFound
 from backend.ports import Store
@@ -26,6 +27,11 @@ class Command:
     description: str  # for its own --help
     arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[Arguments, Settings, Console], int]
+
+
+def say(console: Console, sentence: str, style: str = "") -> None:
+    """Print text as it is: titles, ids and labels come from elsewhere and may look like markup."""
+    console.print(Text(sentence), style=style, soft_wrap=True)
 
 
 def project_argument(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:

@@ -17,7 +17,7 @@ from backend.settings import Settings
 
 PATIENCE_S = 3.0  # a job process that is idle takes a job within a second
 LOOK_S = 0.2
-ENDED = (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
+ENDED = (JobState.DONE, JobState.FAILED)
 
 
 def follow(store: Store, settings: Settings, job: Job, console: Console) -> Job:
@@ -38,7 +38,7 @@ def follow(store: Store, settings: Settings, job: Job, console: Console) -> Job:
             waits = f"tried again at {job.not_before:%H:%M:%S} UTC: {job.error}" if job.error else "waits its turn"
             bar.update(line, completed=job.progress, description=job.note if job.state is JobState.RUNNING else waits)
     if job.state is not JobState.DONE:
-        raise PolyvoxError(job.error or "The job was cancelled.")
+        raise PolyvoxError(job.error or "The job failed.")
     return job
 
 

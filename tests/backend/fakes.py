@@ -121,9 +121,6 @@ class FakeLabelStudio:
         number = sum(task["project"] == project_id for task in self.tasks.values())
         return copy.deepcopy(self.projects[project_id]) | {"task_number": number}
 
-    def task(self, project_id: int, task_id: int) -> dict[str, Any] | None:
-        return self.tasks_by_id(project_id, [task_id]).get(task_id)
-
     def tasks_by_id(self, project_id: int, task_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
         self._called("tasks_by_id")
         return {task["id"]: copy.deepcopy(task) for task in self._of(project_id) if task["id"] in set(task_ids)}

@@ -131,6 +131,7 @@ def test_status_for_programs(folder: Path, store: SqlStore, capsys: pytest.Captu
 
 @pytest.mark.parametrize("argv", [
     ["status", "99"], ["train", "99"], ["deliver", "99"], ["predict", "99", "--task", "1"], ["train", "٣"],
+    ["set", "99", "min_votes=3"],
 ])
 def test_unknown_projects_are_a_sentence(
     folder: Path, store: SqlStore, argv: list[str], capsys: pytest.CaptureFixture[str]
