@@ -129,7 +129,6 @@ class JobState(StrEnum):
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
-    CANCELLED = "cancelled"  # superseded before it began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,7 +125,7 @@ class SqlJobStore:
     def prune(self, before: datetime, *, limit: int = 1000) -> int:
         """See `ports.JobStore`. The index on states finds them, since a job never ends before it is due."""
         cut, newer = to_us(before), jobs.alias("newer")
-        ended = jobs.c.state.in_([state.value for state in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)])
+        ended = jobs.c.state.in_([state.value for state in (JobState.DONE, JobState.FAILED)])
         later = exists().where(
             newer.c.project == jobs.c.project, newer.c.kind == jobs.c.kind, newer.c.created_at > jobs.c.created_at,
             newer.c.state == jobs.c.state,
