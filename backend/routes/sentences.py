@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from backend.records import JobKind, JobState, Verdict, Version
+from backend.records import Job, JobKind, JobState, Verdict
 from backend.routes.overview import ControlFigures, Overview, ProjectView, Way
 from backend.services.served import consensus_version
 from backend.services.triggers import rejected_in_a_row
@@ -100,16 +100,15 @@ def waiting(view: ProjectView, now: datetime) -> list[str]:
         later = f"; it waits longer, since the last {rejected} tried were not published" if rejected > 1 else ""
         said.append(f"{new} vote{'' if new == 1 else 's'} changed since the last training; the next one comes after "
                     f"{after}, or {quiet_s:g} seconds without a new one{later}.")
-    stopped = [job for job in view.jobs if job.state is JobState.QUEUED and job.error and job.not_before > now]
-    said += [f"The {job.kind} job is tried again in {(job.not_before - now).total_seconds():.0f} s: {job.error}"
-             for job in stopped]
-    return said
+    return said + [_again(job, now) for job in view.jobs if job.error]
 
 
-def verdict(version: Version) -> str:
-    """One line of the history."""
-    what = "published" if version.verdict is Verdict.PUBLISHED else "not published"
-    return f"{version.name} {what}: {version.reason}"
+def _again(job: Job, now: datetime) -> str:
+    """An open job that was begun before."""
+    if job.state is JobState.RUNNING:
+        return f"The {job.kind} job runs again, attempt {job.attempts}: {job.error}"
+    wait_s = max((job.not_before - now).total_seconds(), 0.0)
+    return f"The {job.kind} job is tried again{f' in {wait_s:.0f} s' if wait_s >= 1 else ''}: {job.error}"
 
 
 def newest_verdict(view: ProjectView) -> str:
