@@ -13,7 +13,7 @@ Rules, each per project:
   version in a row the wait doubles, and the first of them is followed by one full retrain even without new votes;
 - deliver: the published version is not the delivered one, or tasks are new (both at most every `consensus_every_s`; a
   publishing job asks for its own delivery at once), a delivery was interrupted, or votes changed and went quiet (own
-  predictions move on);
+  predictions move on); a delivery that found a reason to send nothing is asked for again `consensus_every_s` later;
 - a kind whose last jobs failed waits, twice as long after each failure, and is then tried again.
 """
 
@@ -71,6 +71,8 @@ class Lately:
     failures: int = 0  # in a row, up to now
     ended_at: datetime | None = None  # of the newest that ended
     changes: int = 0  # VoteCounts.changes when the newest that ended was queued
+    version: str = ""  # name of the published version when the newest that ended was queued
+    began_at: datetime | None = None  # of the newest that ended
     starts_at: datetime | None = None  # of the one that waits; None when it runs or there is none
     mark: int = 0  # newest dirty mark that the pending one, else the newest that ended, knew of
 
@@ -175,12 +177,25 @@ def _deliver(situation: Situation) -> Wish | None:
     published, delivery, settings = situation.published, situation.delivery, situation.settings
     if published is None or not situation.connected or not settings.deliver or settings.shadow_mode:
         return None
-    wish = Wish(kind=JobKind.DELIVER, payload={"changes": situation.votes.changes})
-    if delivery is None or delivery.step is not DeliveryStep.DONE:
-        return wish
+    wish = Wish(kind=JobKind.DELIVER, payload={"changes": situation.votes.changes, "version": published.name})
+    if delivery is None:
+        return None if _declined(situation, published, published.created_at) else wish
+    if delivery.step is not DeliveryStep.DONE:
+        return None if _declined(situation, published, delivery.started_at) else wish
     if delivery.version != consensus_version(published.name) or situation.newest_task > delivery.imported_through:
-        return wish if _since_s(situation, delivery.started_at) >= settings.consensus_every_s else None
+        due = delivery.started_at + timedelta(seconds=settings.consensus_every_s)
+        return wish if situation.now >= due and not _declined(situation, published, due) else None
     return wish if _enough_new(situation, situation.of(JobKind.DELIVER).changes) else None
+
+
+def _declined(situation: Situation, published: Version, due: datetime) -> bool:
+    """A delivery of this version that began when it was due ended well, a short while ago, and yet it is due still:
+    it found a reason not to deliver (no checkpoint, another encoder), which will not be gone at once."""
+    lately = situation.of(JobKind.DELIVER)
+    if lately.failures or lately.ended_at is None or lately.began_at is None or lately.version != published.name:
+        return False
+    recent = _since_s(situation, lately.ended_at) < situation.settings.consensus_every_s
+    return lately.began_at >= due and recent
 
 
 def _enough_new(situation: Situation, changes: int) -> bool:
@@ -217,6 +232,8 @@ def lately(jobs: Sequence[Job], kind: JobKind) -> Lately:
         failures=len(failed),
         ended_at=ended[0].finished_at if ended else None,
         changes=int(ended[0].payload.get("changes", 0)) if ended else 0,
+        version=str(ended[0].payload.get("version", "")) if ended else "",
+        began_at=ended[0].started_at if ended else None,
         starts_at=None if any(job.state is JobState.RUNNING for job in pending)
         else min((job.not_before for job in pending), default=None),
         mark=max((int(job.payload.get("mark", 0)) for job in pending or ended[:1]), default=0),
@@ -310,7 +327,9 @@ class Triggers:
 
     def deliver_now(self, project: str, *, force: bool = False) -> Job:
         """Queue a delivery at once; with `force` the consensus goes along whatever the rate limit."""
-        payload = {"changes": self._store.votes.counts(project).changes, "force": force}
+        published = self._store.versions.published(project)
+        payload = {"changes": self._store.votes.counts(project).changes, "force": force,
+                   "version": published.name if published else ""}
         return self._enqueue(project, Wish(kind=JobKind.DELIVER, payload=payload))
 
     def settings_of(self, project: Project) -> Settings:

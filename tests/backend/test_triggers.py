@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -160,6 +161,34 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("interrupted", {"delivery": delivered(step=DeliveryStep.DELETE, age_s=10)}, {"deliver"}),
     ("interrupted, but it runs", {"delivery": delivered(step=DeliveryStep.IMPORT, age_s=10),
                                   "lately": with_lately(JobKind.DELIVER, pending=True)}, set()),
+    ("another is published, nothing could be delivered when it was due", {
+        "published": version(2, changes=30),
+        "lately": with_lately(JobKind.DELIVER, began_at=ago(300), ended_at=ago(299), version="r2", changes=30)}, set()),
+    ("another is published, nothing could be delivered a while ago", {
+        "published": version(2, changes=30),
+        "lately": with_lately(JobKind.DELIVER, began_at=ago(302), ended_at=ago(301), version="r2", changes=30)},
+     {"deliver"}),
+    ("another is published, own predictions went before the consensus was due", {
+        "published": version(2, changes=30), "delivery": delivered(age_s=301),
+        "lately": with_lately(JobKind.DELIVER, began_at=ago(2), ended_at=ago(0.5), version="r2", changes=30)},
+     {"deliver"}),
+    ("another is published since nothing could be delivered", {
+        "published": version(2, changes=30),
+        "lately": with_lately(JobKind.DELIVER, began_at=ago(9), ended_at=ago(8), version="r1", changes=30)},
+     {"deliver"}),
+    ("new tasks, nothing could be delivered", {
+        "newest_task": 8,
+        "lately": with_lately(JobKind.DELIVER, began_at=ago(9), ended_at=ago(8), version="r1", changes=30)}, set()),
+    ("published, nothing could be delivered", {
+        "delivery": None,
+        "lately": with_lately(JobKind.DELIVER, began_at=ago(9), ended_at=ago(8), version="r1", changes=30)}, set()),
+    ("interrupted, and then nothing could be delivered", {
+        "delivery": delivered(step=DeliveryStep.IMPORT, age_s=10),
+        "lately": with_lately(JobKind.DELIVER, began_at=ago(9), ended_at=ago(8), version="r1", changes=30)}, set()),
+    ("interrupted, before that it went well", {
+        "delivery": delivered(step=DeliveryStep.IMPORT, age_s=8),
+        "lately": with_lately(JobKind.DELIVER, began_at=ago(30), ended_at=ago(20), version="r1", changes=30)},
+     {"deliver"}),
     ("delivery switched off", {"delivery": None, "settings": Settings(deliver=False, **CONNECTED)}, set()),
     ("shadow mode", {"delivery": None, "settings": Settings(shadow_mode=True, **CONNECTED)}, set()),
     ("nowhere to deliver", {"delivery": None, "connected": False}, set()),
@@ -301,6 +330,26 @@ def test_rows_of_old_jobs_go_every_hour(tmp_path: Any, monkeypatch: pytest.Monke
     assert tick_after(timedelta(minutes=59)) == 4
     assert tick_after(timedelta(minutes=2)) == 2
     assert tick_after(timedelta(seconds=1)) == 1  # there were more than go at once
+    store.close()
+
+
+def test_a_delivery_that_delivers_nothing_is_not_asked_for_again_at_once(tmp_path: Any) -> None:
+    now = [NOW]
+    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0])
+    project = store.projects.ensure("1.1")
+    store.projects.set_sync_state("1.1", SyncState(last_success=NOW))
+    store.versions.add(replace(version(1, changes=0), created_at=NOW))
+    triggers = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0])
+    times = 0
+    for _ in range(299):
+        now[0] += timedelta(seconds=1)
+        for job in triggers.tick_project(project):
+            assert job.kind is JobKind.DELIVER and store.jobs.claim("me", lease_s=60) is not None
+            store.jobs.finish(job.id, "me", figures={"reason": "There is no published version yet."})
+            times += 1
+    assert times == 1
+    now[0] += timedelta(seconds=2)
+    assert [job.kind for job in triggers.tick_project(project)][-1] is JobKind.DELIVER
     store.close()
 
 
