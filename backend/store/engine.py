@@ -4,7 +4,8 @@ SQLite runs in WAL mode with `synchronous=FULL`: a commit returns after its byte
 webhook was answered for survives a killed process and a power cut alike (NORMAL would survive the former only; the
 price is one sync per commit, 0.1 ms on an SSD, and bulk work is one commit). A write begins with `BEGIN IMMEDIATE`: it
 waits for its turn (`busy_timeout`) instead of failing half-way when another process wrote since it began to read.
-PostgreSQL has these properties by default; writers of one project take turns by locking its row.
+PostgreSQL has these properties by default, except that each statement of a transaction would see what was committed
+meanwhile: `read` asks for REPEATABLE READ there. Writers of one project take turns by locking its row.
 """
 
 from __future__ import annotations
@@ -48,10 +49,6 @@ def optional_time(microseconds: int | None) -> datetime | None:
     return None if microseconds is None else from_us(microseconds)
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 def chunks(ids: Sequence[int], size: int = 500) -> Iterator[Sequence[int]]:
     """Parts of a list of ids, short enough for one IN (...)."""
     for start in range(0, len(ids), size):
@@ -64,12 +61,14 @@ class Database:
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self.engine = engine
         self._write_engine = engine.execution_options(polyvox_write=True)
+        one_state = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        self._read_engine = engine.execution_options(**one_state)
         self._clock = clock
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that sees one state of the database."""
-        with self.engine.begin() as connection:
+        """A transaction that sees one state of the database, that of its first statement."""
+        with self._read_engine.begin() as connection:
             yield connection
 
     @contextmanager
