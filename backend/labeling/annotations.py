@@ -10,7 +10,7 @@ Raises ClientError where there is no task to speak of; an annotation that cannot
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from backend.errors import ClientError
@@ -20,6 +20,9 @@ from backend.labeling.provenance import is_echo, is_imported, provenance_of
 from backend.records import Annotation, StoredVote, Task, TaskSnapshot
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Annotations are stamped by Label Studio's clock, deliveries by ours. Where the two cannot tell what was first, a vote
+# counts as given after the pre-annotation: leaving out a few honest votes does no harm, scoring an anchored one does.
+CLOCKS_DIFFER = timedelta(seconds=120)
 
 
 def read_task(
@@ -92,7 +95,7 @@ def _votes(
 ) -> Iterator[StoredVote]:
     if annotation.was_cancelled:
         return
-    delivered = shown_since is not None and annotation.updated_at >= shown_since
+    delivered = shown_since is not None and annotation.updated_at >= shown_since - CLOCKS_DIFFER
     for control in config.controls:
         regions = control.own_regions(annotation.result)
         value = control.decode(regions, task.data)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,7 @@ def test_votes_after_a_pre_annotation_are_not_scored_but_the_control_arm_is(tmp_
             at.store.projects.ensure(at.key, label_config=CHOICES)
             before, after = at.studio.add_task(at.project_id), at.studio.add_task(at.project_id)
             at.studio.annotate(before, 5, "A")
+            at.studio.now += timedelta(minutes=3)
             at.store.deliveries.remember_shown(at.key, [before, after], at=at.clock())
             at.studio.annotate(after, 5, "B")
             at.store.tasks.mark_dirty(at.key, [before, after])
