@@ -2,8 +2,9 @@
 
 A vote is found again by (annotation, unit, control). Another value, annotator or provenance ends the stored revision
 and begins a new one: that is a change, counted, and the old revision stays as history. A later `updated_at` with the
-same answer, or another verdict on `shown` and `control_arm`, only corrects the row: nobody labelled anything new, so
-nothing is counted and no training is provoked. Of several live votes of one (unit, annotator, control) - somebody may
+same answer only corrects the row: nobody labelled anything new, so nothing is counted and no training is provoked.
+`shown` and `control_arm` are judged when a vote comes in and stay as long as answer and `updated_at` do: the settings
+they depend on may be others by the time the task is read again, and the vote was given under the old ones. Of several live votes of one (unit, annotator, control) - somebody may
 annotate a task twice - the latest by (`updated_at`, annotation id) is current.
 
 Three SELECTs per batch of tasks, and one statement for each kind of write; never one per row.
@@ -19,11 +20,11 @@ from sqlalchemy import Connection, Table, bindparam, insert, select, update
 
 from backend import records
 from backend.store.engine import Database, to_us
-from backend.store.schema import SafeText, raw_annotations, tasks, votes
+from backend.store.schema import as_stored, raw_annotations, tasks, votes
 
 _ANSWER = ("annotator", "kind", "value", "provenance")  # what makes a new revision
+_JUDGED = ("shown", "control_arm")  # kept while neither the answer nor its time changes
 _CIRCUMSTANCES = ("task_id", "updated_at", "lead_time_s", "shown", "control_arm", "is_current")  # corrected in place
-_SAFE = SafeText()
 VoteKey = tuple[int, str, str]  # annotation id, unit, control
 Stored = dict[str, Any]
 
@@ -69,6 +70,9 @@ class TakeOver:
     def _take_votes(self, ids: Sequence[int], snapshots: Sequence[records.TaskSnapshot]) -> int:
         stored = {_key(row): row for row in self._stored(votes, ids, votes.c.ended_at.is_(None))}
         wanted = self._vote_rows(snapshots)
+        for key, row in wanted.items():
+            if key in stored and not _differ(stored[key], row, (*_ANSWER, "updated_at")):
+                row |= {name: stored[key][name] for name in _JUDGED}
         ended = [row["id"] for key, row in stored.items() if key not in wanted or _differ(row, wanted[key], _ANSWER)]
         fresh = [row for key, row in wanted.items() if key not in stored or _differ(stored[key], row, _ANSWER)]
         corrected = [
@@ -123,7 +127,7 @@ class TakeOver:
             "project_id": self._project_id,
             "annotation_id": annotation.id,
             "task_id": annotation.task_id,
-            "annotator": _safe(annotation.annotator),
+            "annotator": as_stored(annotation.annotator),
             "result": json.dumps(list(annotation.result)),
             "was_cancelled": annotation.was_cancelled,
             "ground_truth": annotation.ground_truth,
@@ -139,10 +143,10 @@ class TakeOver:
         return {
             "project_id": self._project_id,
             "task_id": vote.task_id,
-            "unit": _safe(vote.unit),
+            "unit": as_stored(vote.unit),
             "annotation_id": vote.annotation_id,
-            "annotator": _safe(vote.annotator),
-            "control": _safe(vote.control),
+            "annotator": as_stored(vote.annotator),
+            "control": as_stored(vote.control),
             "kind": vote.value.kind.value,
             "value": json.dumps(vote.value.data, separators=(",", ":")),  # ASCII: any label can be stored
             "updated_at": to_us(vote.updated_at),
@@ -162,8 +166,3 @@ def _key(row: Mapping[str, Any]) -> VoteKey:
 
 def _differ(one: Mapping[str, Any], other: Mapping[str, Any], columns: Sequence[str]) -> bool:
     return any(one[name] != other[name] for name in columns)
-
-
-def _safe(text: str) -> str:
-    """As the database will give it back, so that a comparison with what is stored tells the truth."""
-    return _SAFE.process_bind_param(text, None) or ""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from sqlalchemy import event
 
 from backend.errors import ClientError, JobFailed, LabelStudioError, NotFound
 from backend.records import JobKind
+from backend.services.ingest import Ingest
 from backend.services.reading import EVERY_TASK
 from tests.backend.fakes import CHOICES
 from tests.backend.services.reading_bench import Bench, bench
@@ -202,6 +204,22 @@ def test_votes_after_a_pre_annotation_are_not_scored_but_the_control_arm_is(tmp_
             votes = at.store.votes.current(at.key)
             by_unit = {votes.units[unit]: bool(flag) for unit, flag in zip(votes.unit, votes.scored, strict=True)}
             assert by_unit == {str(before): True, str(after): scored}
+
+
+@pytest.mark.parametrize("after", [{"control_arm_percent": 100.0}, {"control_arm_percent": 100.0, "middleware": False}])
+def test_other_settings_do_not_make_old_votes_scored(tmp_path: Path, after: dict[str, Any]) -> None:
+    with bench(tmp_path, control_arm_percent=0.0) as at:
+        at.store.projects.ensure(at.key, label_config=CHOICES)
+        task_id = at.studio.add_task(at.project_id)
+        at.store.deliveries.remember_shown(at.key, [task_id], at=at.clock())
+        at.studio.annotate(task_id, 5, "A")
+        for settings in ({}, after):
+            ingest = Ingest(
+                store=at.store, label_studio=at.studio, settings=replace(at.settings, **settings), clock=at.clock
+            )
+            at.store.tasks.mark_dirty(at.key, [task_id])
+            ingest.sync(at.key, at.progress)
+            assert at.store.votes.current(at.key).scored.tolist() == [False]
 
 
 def test_label_studio_down_is_retried_seen_and_caught_up(at: Bench) -> None:

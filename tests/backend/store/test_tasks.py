@@ -70,6 +70,19 @@ def test_another_time_or_control_arm_corrects_the_row_without_counting(store: Sq
     assert len(history(store)) == 1
 
 
+def test_what_was_judged_when_a_vote_was_given_stays_when_its_task_is_read_again(store: SqlStore) -> None:
+    given = [vote(1, "5", "A", shown=True), vote(1, "6", "A", control_arm=True), vote(1, "7", "A")]
+    store.tasks.take_over(KEY, [snapshot(1, given)])
+    other_settings = [
+        vote(1, "5", "A", control_arm=True), vote(1, "6", "A", shown=True), vote(1, "7", "A", shown=True),
+    ]
+    assert store.tasks.take_over(KEY, [snapshot(1, other_settings, at=NOON + minutes(1))]) == 0
+    assert store.votes.of_tasks(KEY, [1]) == given
+    changed = vote(1, "5", "B", control_arm=True)  # another answer is judged by itself
+    store.tasks.take_over(KEY, [snapshot(1, [changed, *other_settings[1:]])])
+    assert store.votes.of_tasks(KEY, [1]) == [changed, *given[1:]]
+
+
 def test_another_provenance_is_a_change(store: SqlStore) -> None:
     store.tasks.take_over(KEY, [snapshot(1, [vote(1, "5", "A")])])
     assert store.tasks.take_over(KEY, [snapshot(1, [vote(1, "5", "A", provenance=Provenance.ACCEPTED)])]) == 1
