@@ -6,7 +6,8 @@ uncertainty) differ between openings and cannot be foreseen; an annotator who le
 
 Own predictions lie in Label Studio under several versions at once (only what changed is sent again). A version may be
 deleted when no gap of the present plan relies on it; so that versions do not pile up, what lies deeper than
-`LIVE_VERSIONS` back is sent again.
+`LIVE_VERSIONS` back is sent again. Label Studio never gets two predictions of one version for a task and annotator: what
+changed within a version (an edited text, another one's vote) waits for the next.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,7 +29,8 @@ from model.evaluate.splits import task_of
 from model.votes import Votes
 
 LIVE_VERSIONS = 3  # of one annotator's own predictions in Label Studio
-PENDING = ""  # digest of a prediction whose import may or may not have happened
+PENDING = "?"  # before the digest of a prediction whose import may or may not have happened
+UNKNOWN = "-"  # instead of the digest of a prediction that came another way: Label Studio asked /predict
 
 _VERSION = re.compile(r"(consensus|annotator:(?P<annotator>.+))@r(?P<number>[0-9]+)")
 Pair = tuple[int, str]  # task id, annotator
@@ -89,11 +91,32 @@ def digest(prediction: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def up_to_date(entry: OwnPrediction | None, new_digest: str, existing: Mapping[str, int], kept: frozenset[str]) -> bool:
-    """Whether Label Studio still has what would be sent, under a version that may stay."""
-    if entry is None or entry.digest != new_digest:
+def pending(entry: OwnPrediction) -> OwnPrediction:
+    """The entry while nobody knows whether Label Studio has it."""
+    return entry if is_pending(entry) else replace(entry, digest=PENDING + entry.digest)
+
+
+def is_pending(entry: OwnPrediction) -> bool:
+    """Whether the import of this entry may or may not have happened."""
+    return entry.digest.startswith(PENDING)
+
+
+def found(entry: OwnPrediction | None, new: OwnPrediction) -> OwnPrediction:
+    """What to note when Label Studio turns out to have a prediction of the version of `new`: the one whose import was
+    interrupted, as it was then, or else one of which nobody here knows what it says."""
+    if entry is not None and entry.version == new.version and is_pending(entry):
+        return replace(entry, digest=entry.digest.removeprefix(PENDING))
+    return replace(new, digest=UNKNOWN)
+
+
+def up_to_date(
+    entry: OwnPrediction | None, new: OwnPrediction, existing: Mapping[str, int], kept: frozenset[str],
+) -> bool:
+    """Whether Label Studio still has what would be sent, under a version that may stay; or something under the very
+    version of `new`, to which no second prediction is added."""
+    if entry is None or is_pending(entry) or not existing.get(own_version(entry.annotator, entry.version)):
         return False
-    return entry.version in kept and existing.get(own_version(entry.annotator, entry.version), 0) > 0
+    return entry.version == new.version or (entry.digest == new.digest and entry.version in kept)
 
 
 def kept_versions(entries: Iterable[OwnPrediction], target: str) -> frozenset[str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from backend.records import DeliveryStep, JobKind, JobState
-from backend.services.delivery_plan import PENDING
+from backend.services.delivery_plan import is_pending
 from backend.services.served import consensus_version
 from tests.chaos.world import World
 
@@ -84,7 +84,7 @@ class Watch:
         if version is None or delivery is None or delivery.version != consensus_version(version.name):
             return False
         entries = self.world.store.deliveries.own(self.project).values()
-        return any(each.digest == PENDING and each.version == version.name for each in entries)
+        return any(is_pending(each) and each.version == version.name for each in entries)
 
 
 @contextmanager

@@ -68,13 +68,35 @@ def test_the_digest_is_that_of_what_is_seen() -> None:
     (None, False),
     (own(1, "5", "r3"), True),
     (own(1, "5", "r3", "other"), False),
-    (own(1, "5", "r3", plan.PENDING), False),
+    (plan.pending(own(1, "5", "r3")), False),
+    (own(1, "5", "r3", plan.UNKNOWN), False),
     (own(1, "5", "r2"), False),  # Label Studio has no such predictions any more
     (own(1, "5", "r1"), False),  # too deep: to be sent again, so that the version can go
 ])
 def test_what_is_up_to_date(entry: OwnPrediction | None, fresh: bool) -> None:
     existing = {"annotator:5@r3": 4, "annotator:5@r1": 2, "annotator:5@r2": 0}
-    assert plan.up_to_date(entry, "d", existing, frozenset({"r4", "r3", "r2"})) is fresh
+    assert plan.up_to_date(entry, own(1, "5", "r4"), existing, frozenset({"r4", "r3", "r2"})) is fresh
+
+
+@pytest.mark.parametrize(("entry", "fresh"), [
+    (own(1, "5", "r3"), True),
+    (own(1, "5", "r3", "other"), True),  # a second one of the same version would lie beside it
+    (own(1, "5", "r3", plan.UNKNOWN), True),
+    (plan.pending(own(1, "5", "r3", "other")), False),
+    (own(1, "5", "r2", "other"), False),
+])
+def test_within_a_version_nothing_is_replaced(entry: OwnPrediction, fresh: bool) -> None:
+    existing = {"annotator:5@r3": 4, "annotator:5@r2": 2}
+    assert plan.up_to_date(entry, own(1, "5", "r3"), existing, frozenset({"r3", "r2"})) is fresh
+    assert plan.up_to_date(entry, own(1, "5", "r3"), {}, frozenset({"r3", "r2"})) is False
+
+
+def test_what_is_noted_of_a_prediction_that_is_found_in_label_studio() -> None:
+    sent, new = own(1, "5", "r3", "sent"), own(1, "5", "r3", "new")
+    assert plan.found(plan.pending(sent), new) == sent
+    assert plan.pending(plan.pending(sent)) == plan.pending(sent)
+    for entry in (None, own(1, "5", "r2", "sent"), plan.pending(own(1, "5", "r2", "sent"))):
+        assert plan.found(entry, new) == own(1, "5", "r3", plan.UNKNOWN)
 
 
 def test_an_annotators_predictions_lie_under_a_few_versions() -> None:
