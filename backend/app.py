@@ -23,6 +23,7 @@ from werkzeug.exceptions import HTTPException
 from backend.errors import ClientError, Unauthorized
 from backend.routes import BLUEPRINTS
 from backend.routes.context import EXTENSION, Context
+from backend.services.webhook_check import SECRET_HEADER
 from backend.settings import Settings
 from backend.telemetry import Metrics
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SECRET_HEADER = "X-Polyvox-Secret"
 OPEN_ROUTES = frozenset({"/health"})
 QUIET_ROUTES = frozenset({"/health", "/metrics", "/static/<path:filename>", "/"})  # asked every few seconds
 CONTENT_SECURITY = (

@@ -10,14 +10,13 @@ import logging
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from backend.errors import PolyvoxError
-from backend.ports import Clock, Desk, LabelStudio, OpenDesk, Store
+from backend.ports import Clock, Desk, LabelStudio, OpenDesk, Store, utc_now
 from backend.queues import EmbeddedQueue, JobQueue, Supervisor
 from backend.settings import Settings
 
@@ -37,11 +36,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 GPU_DRIVERS = ("/proc/driver/nvidia/version", "/dev/dxg", "/dev/kfd")  # native, Windows' Linux, AMD
-
-
-def utc_now() -> datetime:
-    """The clock of everything outside tests."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ Every store method is one short transaction, safe to call from several threads a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,9 +20,17 @@ Clock = Callable[[], datetime]  # timezone-aware UTC
 Progress = Callable[[float, str], None]  # fraction done, note for people; may raise to stop the job
 
 
+def utc_now() -> datetime:
+    """The clock of everything that is given no other."""
+    return datetime.now(UTC)
+
+
 class ProjectStore(Protocol):
-    def ensure(self, key: str, *, title: str = "", label_config: str = "") -> records.Project:
-        """Get the project, making it if new; a non-empty title or config that differs is stored."""
+    def ensure(
+        self, key: str, *, title: str = "", label_config: str = "", matters: Callable[[str, str], bool] | None = None,
+    ) -> records.Project:
+        """Get the project, making it if new; a non-empty title or config that differs is stored. Where `matters` says
+        so of the config before and after, the mark EVERY_TASK is set in the same transaction."""
     def get(self, key: str) -> records.Project | None: ...
     def by_label_studio_id(self, label_studio_id: int) -> records.Project | None:
         """The newest project with this id (webhooks may carry no creation time)."""
@@ -46,7 +54,7 @@ class TaskStore(Protocol):
         """One durable write; a task that is marked already gets a new sequence number."""
     def dirty(self, project: str, limit: int) -> list[tuple[int, int]]:
         """(task id, sequence number), oldest first."""
-    def clear_dirty(self, project: str, marks: Iterable[tuple[int, int]]) -> None:
+    def clear_dirty(self, project: str, cleared: Iterable[tuple[int, int]]) -> None:
         """Forget marks; one that was renewed since (higher sequence number) stays."""
     def dirty_count(self, project: str) -> int: ...
     def newest_mark(self, project: str) -> int:

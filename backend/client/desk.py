@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from backend.client.label_studio import utc_now
 from backend.client.transport import Transport
 from backend.errors import LabelStudioError
-from backend.ports import Clock
+from backend.ports import Clock, utc_now
 from backend.settings import Settings
 
 Result = Sequence[Mapping[str, Any]]

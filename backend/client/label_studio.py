@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from backend.client.tasks import TaskReader
 from backend.client.transport import SLOW_TIMEOUT_S, Transport
 from backend.errors import LabelStudioError
-from backend.ports import Clock
+from backend.ports import Clock, utc_now
 from backend.settings import Settings
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class LabelStudioClient:

@@ -2,7 +2,8 @@
 
 GET, PATCH and DELETE are repeated with back-off (they have the same effect twice); POST is not, since a repeated import
 would store everything twice. What is not answered in time is never repeated: Label Studio still works on it, and a
-second deletion of a version would only make both slower; the job queue tries again later. Redirects are followed within the same origin only, so the token never leaves it.
+second deletion of a version would only make both slower; the job queue tries again later. Redirects are followed
+within the same origin only, so the token never leaves it.
 Messages of errors name method, path and status, never bodies: these may carry label text.
 """
 

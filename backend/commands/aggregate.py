@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from backend.commands.base import Arguments, Command
+from backend.commands.base import Arguments, Command, say
 from backend.commands.dataset import (
     answers_of,
     check_output,
     dataset_arguments,
     load,
-    say,
     sentences,
     show_table,
     working,

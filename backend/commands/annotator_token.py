@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from backend.bootstrap import annotator_tokens, desk_opener, open_store, utc_now
-from backend.commands.base import Arguments, Command, find_project
+from backend.bootstrap import annotator_tokens, desk_opener, open_store
+from backend.commands.base import Arguments, Command, find_project, say
 from backend.errors import ClientError, LabelStudioError, NotFound
-from backend.ports import Store
+from backend.ports import Store, utc_now
 from backend.records import AnnotatorToken, Project
 from backend.services.draft_writer import DraftWriter, Outcome
 from backend.services.triggers import Triggers
@@ -57,11 +57,11 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
 
 def _add(arguments: Arguments, scope: str, settings: Settings, store: Store, console: Console) -> None:
     stored = annotator_tokens(settings, store).add(scope, arguments.email, read_token(arguments.file))
-    _say(console, f"The token of {stored.email} is stored, encrypted, for {_scope(store, scope)}.")
+    say(console, f"The token of {stored.email} is stored, encrypted, for {_scope(store, scope)}.")
     triggers = Triggers(store=store, settings=settings, clock=utc_now)
     for project in _projects(store, scope):
         if triggers.settings_of(project).middleware:
-            _say(console, f"Project {project.label_studio_id} makes no drafts while POLYVOX_MIDDLEWARE is yes.")
+            say(console, f"Project {project.label_studio_id} makes no drafts while POLYVOX_MIDDLEWARE is yes.")
         elif project.version is not None and triggers.delivers(project):
             triggers.deliver_now(project.key)
 
@@ -79,10 +79,10 @@ def read_token(file: Path | None) -> str:
 def _list(store: Store, console: Console) -> None:
     tokens = store.tokens.all()
     if not tokens:
-        _say(console, "No annotator gave a token.")
+        say(console, "No annotator gave a token.")
     for token in tokens:
         problem = f"  ! {token.problem}" if token.problem else ""
-        _say(console, f"{token.email}: {_scope(store, token.scope)}, since {token.added_at:%Y-%m-%d}{problem}")
+        say(console, f"{token.email}: {_scope(store, token.scope)}, since {token.added_at:%Y-%m-%d}{problem}")
 
 
 def _remove(email: str, scope: str, settings: Settings, store: Store, console: Console) -> None:
@@ -92,11 +92,11 @@ def _remove(email: str, scope: str, settings: Settings, store: Store, console: C
     for token in mine:
         try:
             taken, left = _take_back(token, settings, store)
-            _say(console, f"{taken} untouched drafts were taken back, {left} were left to the annotator.")
+            say(console, f"{taken} untouched drafts were taken back, {left} were left to the annotator.")
         except LabelStudioError as error:
-            _say(console, f"Drafts stay in Label Studio: {error}")
+            say(console, f"Drafts stay in Label Studio: {error}")
         store.tokens.remove(scope, token.annotator)
-        _say(console, f"The token of {token.email} for {_scope(store, scope)} is forgotten.")
+        say(console, f"The token of {token.email} for {_scope(store, scope)} is forgotten.")
 
 
 def _take_back(token: AnnotatorToken, settings: Settings, store: Store) -> tuple[int, int]:
@@ -122,10 +122,6 @@ def _projects(store: Store, scope: str) -> Iterator[Project]:
 def _scope(store: Store, scope: str) -> str:
     project = store.projects.get(scope) if scope else None
     return "all projects" if not scope else f"project {project.label_studio_id if project else scope}"
-
-
-def _say(console: Console, sentence: str) -> None:
-    console.print(sentence, markup=False, soft_wrap=True, highlight=False)
 
 
 COMMAND = Command(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from backend.commands.base import Arguments, Command
-from backend.commands.dataset import label_config, load, reading_arguments, say
+from backend.commands.base import Arguments, Command, say
+from backend.commands.dataset import label_config, load, reading_arguments
 from backend.errors import ClientError
 from backend.formats import WHAT, WriteOptions, save_dataset
 from backend.settings import Settings

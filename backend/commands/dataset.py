@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from backend import ports
-from backend.commands.base import Arguments
+from backend.commands.base import Arguments, say
 from backend.errors import ClientError
 from backend.formats import WHAT, Dataset, ReadOptions, open_dataset
 from backend.labeling import LabelConfig, parse_config
@@ -116,11 +116,6 @@ def sentences() -> Iterator[None]:
     except ModelError as error:
         text = str(error)
         raise ClientError(f"{text[:1].upper()}{text[1:]}.") from error
-
-
-def say(console: Console, sentence: str, style: str = "") -> None:
-    """Print text as it is: ids and labels may look like markup."""
-    console.print(Text(sentence), style=style, soft_wrap=True)
 
 
 def show_table(console: Console, title: str, columns: Mapping[str, Sequence[Any]], rows: Sequence[int]) -> None:

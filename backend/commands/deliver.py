@@ -6,10 +6,11 @@ import argparse
 
 from rich.console import Console
 
-from backend.bootstrap import open_store, utc_now
+from backend.bootstrap import open_store
 from backend.commands.base import Arguments, Command, find_project, project_argument
 from backend.commands.follow import follow
 from backend.errors import ClientError
+from backend.ports import utc_now
 from backend.services.triggers import Triggers
 from backend.settings import Settings
 

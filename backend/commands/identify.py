@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 
-from backend.commands.base import Arguments, Command
+from backend.commands.base import Arguments, Command, say
 from backend.commands.dataset import (
     answers_of,
     cell,
     check_output,
     dataset_arguments,
     load,
-    say,
     show_table,
     working,
     write_columns,

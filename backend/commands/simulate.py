@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from backend.commands.base import Arguments, Command
-from backend.commands.dataset import say, working
+from backend.commands.base import Arguments, Command, say
+from backend.commands.dataset import working
 from backend.errors import ClientError
 from backend.formats import WHAT, Dataset, WriteOptions, save_dataset
 from backend.formats.dataset import DEFAULT_CONTROL

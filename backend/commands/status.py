@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from backend.bootstrap import build_services
-from backend.commands.base import Arguments, Command, find_project, project_argument
+from backend.commands.base import Arguments, Command, find_project, project_argument, say
 from backend.records import Job, JobState, Version
 from backend.routes.overview import Overview, ProjectView, overview
 from backend.services.served import consensus_version
@@ -70,11 +70,11 @@ def _plain(item: Any) -> Any:
 
 def show(seen: Overview, versions: dict[str, list[Version]], console: Console) -> None:
     """For people. Titles, notes and reasons come from elsewhere, so they are printed as plain text, without markup."""
-    _say(console, f"Label Studio: {seen.label_studio_url or 'not connected'}")
+    say(console, f"Label Studio: {seen.label_studio_url or 'not connected'}")
     for sentence in seen.problems:
-        _say(console, f"! {sentence}", "yellow")
+        say(console, f"! {sentence}", "yellow")
     if not seen.projects:
-        _say(console, "No project yet: add Polyvox as a model in a project's settings in Label Studio.")
+        say(console, "No project yet: add Polyvox as a model in a project's settings in Label Studio.")
     for view in seen.projects:
         console.print()
         _show_project(view, versions[view.project.key], seen.at, console)
@@ -82,15 +82,15 @@ def show(seen: Overview, versions: dict[str, list[Version]], console: Console) -
 
 def _show_project(view: ProjectView, versions: list[Version], now: datetime, console: Console) -> None:
     project, votes = view.project, view.votes
-    _say(console, f"Project {project.label_studio_id} {project.title}".rstrip(), "bold")
+    say(console, f"Project {project.label_studio_id} {project.title}".rstrip(), "bold")
     waiting = f", {view.dirty} to be read again" if view.dirty else ""
-    _say(console, f"  {view.tasks} tasks{waiting}; {votes.total} votes by {votes.annotators} annotators")
-    _say(console, f"  read from Label Studio {_ago(view.sync.last_success, now)}")
-    _say(console, f"  {_published(view)}")
+    say(console, f"  {view.tasks} tasks{waiting}; {votes.total} votes by {votes.annotators} annotators")
+    say(console, f"  read from Label Studio {_ago(view.sync.last_success, now)}")
+    say(console, f"  {_published(view)}")
     for sentence in view.problems:
-        _say(console, f"  ! {sentence}", "yellow")
+        say(console, f"  ! {sentence}", "yellow")
     for job in view.jobs:
-        _say(console, f"  {_job(job, now)}")
+        say(console, f"  {_job(job, now)}")
     if versions:
         table = Table("version", "verdict", "trained", "reason", box=None, padding=(0, 2))
         for version in versions:
@@ -128,10 +128,6 @@ def _ago(moment: datetime | None, now: datetime) -> str:
         if seconds >= 2 * length_s:
             return f"{seconds / length_s:.0f} {unit} ago"
     return f"{seconds:.0f} s ago"
-
-
-def _say(console: Console, sentence: str, style: str = "") -> None:
-    console.print(Text(sentence), style=style, soft_wrap=True)
 
 
 COMMAND = Command(

@@ -52,7 +52,8 @@ def _alone(arguments: Arguments, settings: Settings, console: Console) -> int:
 
 def _over_rq(settings: Settings, console: Console) -> int:
     """A job machine: this process listens and stays small, one child per lane works."""
-    from backend.bootstrap import build_doorbell, open_store, utc_now
+    from backend.bootstrap import build_doorbell, open_store
+    from backend.ports import utc_now
     from backend.queues.children import child_environment
     from backend.services.triggers import Triggers
     from backend.worker import stop_on_signals

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import subprocess
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 from backend.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]  # where `python -m backend` finds the package
+SETTLED_S = 60.0  # a child that ran this long had a good start
 
 
 def new_name() -> str:
@@ -29,3 +32,10 @@ def child_environment(settings: Settings) -> Mapping[str, str]:
         "MODEL_DIR": str(settings.model_dir),
         "DATABASE_URL": settings.database_url,
     }
+
+
+def close_input(child: subprocess.Popen[bytes]) -> None:
+    """Tell a child to end; it may be gone already."""
+    if child.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.close()

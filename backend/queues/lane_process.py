@@ -15,7 +15,6 @@ Invariants: one question at a time; a child that is gone has no claims left when
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import select
@@ -24,12 +23,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from backend.queues.children import new_name
+from backend.queues.children import SETTLED_S, close_input, new_name
 
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.25  # how soon a wish to stop, a limit or a dead child is noticed
-SETTLED_S = 60.0  # a child that ran this long had a good start
 DIED = "The job process died."
 
 
@@ -101,7 +99,7 @@ class LaneProcess:
         """End the child, in order where it does so within the grace time, and take back what it had."""
         if self._child is None:
             return
-        _close(self._child)
+        close_input(self._child)
         try:
             self._child.wait(self._grace_s)
         except subprocess.TimeoutExpired:
@@ -149,7 +147,7 @@ class LaneProcess:
     def _bury(self, reason: str) -> None:
         """The child is gone, or was just killed: take back its jobs; the next one waits if this one was brief."""
         assert self._child is not None
-        _close(self._child)
+        close_input(self._child)
         status = self._child.wait()
         os.close(self._answers)
         self._child = None
@@ -160,9 +158,3 @@ class LaneProcess:
         self._wait_s = self._waits_s[0] if settled else self._wait_s
         self._not_before = time.monotonic() + self._wait_s
         self._wait_s = min(2 * self._wait_s, self._waits_s[1])
-
-
-def _close(child: subprocess.Popen[bytes]) -> None:
-    if child.stdin is not None:
-        with contextlib.suppress(BrokenPipeError):
-            child.stdin.close()

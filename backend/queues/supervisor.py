@@ -14,7 +14,6 @@ Invariant: never two embedded job processes for one data folder.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import fcntl
 import logging
 import os
@@ -25,7 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from backend.queues.children import child_environment, new_name
+from backend.queues.children import SETTLED_S, child_environment, close_input, new_name
 from backend.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -33,7 +32,6 @@ logger = logging.getLogger(__name__)
 LOCK_NAME = "jobs.lock"
 LOOK_S = 0.2  # how soon a dead child or a free lock is noticed
 LONGEST_NAME = 255
-SETTLED_S = 60.0  # a child that ran this long had a good start
 
 
 class Supervisor:
@@ -143,7 +141,7 @@ class Supervisor:
         if child.poll() is None:
             self._end(child)
             return True
-        _close_input(child)
+        close_input(child)
         return False
 
     def _release_last(self, lock: int) -> None:
@@ -162,7 +160,7 @@ class Supervisor:
         )
 
     def _end(self, child: subprocess.Popen[bytes]) -> None:
-        _close_input(child)
+        close_input(child)
         child.terminate()
         try:
             child.wait(self._grace_s)
@@ -185,9 +183,3 @@ def take_lock(path: Path) -> int | None:
             return None
         raise
     return descriptor
-
-
-def _close_input(child: subprocess.Popen[bytes]) -> None:
-    if child.stdin is not None:
-        with contextlib.suppress(BrokenPipeError):
-            child.stdin.close()

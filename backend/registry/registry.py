@@ -22,11 +22,10 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backend.ports import Clock, Store
+from backend.ports import Clock, Store, utc_now
 from backend.records import Verdict, Version
 from model.errors import CheckpointError
 
@@ -37,10 +36,6 @@ log = logging.getLogger(__name__)
 
 DAMAGE_REMEMBERED_S = 60.0  # how long a checkpoint that could not be loaded is not tried again
 ORPHAN_AFTER_S = 3600.0  # files that no version names are left by a crash when they are older than this
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +52,7 @@ class Registry:
 
     def __init__(
         self, *, store: Store, folder: Path, device: str = "cpu", keep: int = 3, in_memory: int = 4,
-        clock: Clock = _utc_now, seconds: Callable[[], float] = time.monotonic,
+        clock: Clock = utc_now, seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """`keep` published versions of a project stay on disk, `in_memory` ladders of all projects in memory."""
         self._store = store

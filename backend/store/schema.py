@@ -50,6 +50,14 @@ class SafeText(TypeDecorator[str]):
         return text_value.replace("\x00", "\ufffd") if "\x00" in text_value else text_value
 
 
+_SAFE = SafeText()
+
+
+def as_stored(value: str) -> str:
+    """A text as the database will give it back, so that a comparison with what is stored tells the truth."""
+    return _SAFE.process_bind_param(value, None) or ""
+
+
 BigKey = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for plain INTEGER
 
 _LIVE = text("ended_at IS NULL")

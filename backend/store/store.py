@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, inspect, text
 
-from backend.ports import Clock
+from backend.ports import Clock, utc_now
 from backend.store.deliveries import SqlDeliveryStore
 from backend.store.drafts import SqlDraftStore
-from backend.store.engine import Database, create, utc_now
+from backend.store.engine import Database, create
 from backend.store.jobs import SqlJobStore
 from backend.store.projects import SqlProjectStore
 from backend.store.schema import HEAD

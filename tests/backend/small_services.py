@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from backend.bootstrap import Services, utc_now
-from backend.ports import Clock, Progress
+from backend.bootstrap import Services
+from backend.ports import Clock, Progress, utc_now
 from backend.services.triggers import Triggers
 from backend.settings import Settings
 from backend.store import open_store

@@ -9,6 +9,7 @@ import pytest
 
 from backend import bootstrap
 from backend.bootstrap import build_queue, build_services, build_supervisor, device_of
+from backend.ports import utc_now
 from backend.records import JobKind
 from backend.settings import Settings
 from tests.backend.encoders import WordHashEncoder
@@ -34,7 +35,7 @@ def test_two_processes_worth_of_services_share_the_state(tmp_path: Path) -> None
 
 
 def test_takes_a_given_encoder_and_clock(tmp_path: Path) -> None:
-    now = bootstrap.utc_now()
+    now = utc_now()
     services = build_services(Settings(data_dir=tmp_path), encoder=WordHashEncoder(8), clock=lambda: now)
     (tokens,) = services.features.texts(["two words"])
     assert tokens.shape == (2, 8)

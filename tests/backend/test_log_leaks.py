@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from backend.app import SECRET_HEADER, create_app
+from backend.app import create_app
 from backend.bootstrap import build_services
 from backend.commands.status import as_json
 from backend.errors import LabelStudioError
 from backend.jobs import run_job
 from backend.records import JobKind, JobState
 from backend.routes.overview import overview
+from backend.services.webhook_check import SECRET_HEADER
 from backend.settings import Settings
 from backend.telemetry import configure_logging
 from tests.backend.encoders import WordHashEncoder

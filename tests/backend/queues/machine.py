@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from backend.bootstrap import Services, build_doorbell, open_store, utc_now
-from backend.ports import Progress, Store
+from backend.bootstrap import Services, build_doorbell, open_store
+from backend.ports import Progress, Store, utc_now
 from backend.queues.children import child_environment
 from backend.records import Verdict, Version
 from backend.services.triggers import Triggers

@@ -8,9 +8,10 @@ from alembic import command
 from sqlalchemy import inspect
 
 from backend.errors import NotFound
+from backend.ports import utc_now
 from backend.records import AnnotatorToken, Draft
 from backend.store import SqlStore, open_store
-from backend.store.engine import Database, create, utc_now
+from backend.store.engine import Database, create
 from backend.store.migrate import config
 from tests.backend.store.samples import KEY, NOON
 

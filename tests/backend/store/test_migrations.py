@@ -11,8 +11,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from backend.errors import SettingsError
+from backend.ports import utc_now
 from backend.store import open_store
-from backend.store.engine import Database, create, utc_now
+from backend.store.engine import Database, create
 from backend.store.migrate import config, upgrade
 from backend.store.schema import HEAD, metadata
 

@@ -6,7 +6,8 @@ import base64
 
 import pytest
 
-from backend.app import SECRET_HEADER, create_app
+from backend.app import create_app
+from backend.services.webhook_check import SECRET_HEADER
 from tests.backend.web.conftest import recorded
 
 LOGIN = {"basic_auth_user": "me", "basic_auth_pass": "pässword"}

@@ -16,7 +16,8 @@ from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 import backend.app as app_module
-from backend.app import SECRET_HEADER, allowed, create_app
+from backend.app import allowed, create_app
+from backend.services.webhook_check import SECRET_HEADER
 from backend.settings import Settings
 from tests.backend.web.conftest import recorded
 
