@@ -1,7 +1,8 @@
 """The state of everything: what is connected, what runs, how good each version is, what needs attention.
 
-Read from the database alone (no request to Label Studio, no checkpoint is loaded), as frozen records, so that the page,
-the JSON of GET / and a command can show the same. `sentences` puts it into words, `problems` finds what is wrong.
+Read from the database (no request to Label Studio, no checkpoint is loaded; Redis is asked whether it is there), as
+frozen records, so that the page, the JSON of GET / and a command can show the same.
+`sentences` puts it into words, `problems` finds what is wrong.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from backend.bootstrap import build_doorbell
 from backend.records import Delivery, Job, JobKind, JobState, Project, SyncState, Version, VoteCounts
 from backend.routes import problems
 from backend.settings import Settings
@@ -94,7 +96,9 @@ def overview(services: Services) -> Overview:
     jobs = [job for view in projects for job in view.jobs]
     return Overview(
         at=now, label_studio_url=settings.label_studio_url, connected=services.triggers.connected,
-        projects=projects, problems=problems.of_service(settings, jobs, now),
+        projects=projects, problems=[
+            *problems.of_service(settings, jobs, now), *problems.of_redis(settings, redis_answers(settings)),
+        ],
     )
 
 
@@ -117,8 +121,14 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
         published=published, versions=store.versions.recent(key, limit=VERSIONS_SHOWN),
         delivery=store.deliveries.latest(key), jobs=jobs, settings=settings,
         delivers=services.triggers.delivers(project),
-        figures=control_figures(published.figures) if published else (), notes=notes, problems=found,
+        figures=control_figures(published.figures) if published else (), problems=found,
+        notes=[*notes, *problems.interruptions(recent, now)],
     )
+
+
+def redis_answers(settings: Settings) -> bool:
+    """Whether the doorbell can be rung; True where there is none. Waits two seconds for an address that is silent."""
+    return not settings.redis_url or build_doorbell(settings, limits_s={}).answers()
 
 
 def _open_jobs(services: Services, key: str, recent: Sequence[Job]) -> list[Job]:

@@ -76,6 +76,31 @@ def of_jobs(recent: Sequence[Job], *, said: str = "") -> list[str]:
     return found
 
 
+def interruptions(recent: Sequence[Job], now: datetime) -> list[str]:
+    """As notes: the newest job of each kind, where a try of it was cut off; `recent` is newest first."""
+    found, seen = [], set()
+    for job in recent:
+        if job.kind in seen:
+            continue
+        seen.add(job.kind)
+        if job.state is JobState.QUEUED and job.error and job.not_before <= now:
+            found.append(f"A {job.kind} job was interrupted and is about to be taken up again: {job.error}")
+        elif job.state is JobState.RUNNING and job.attempts > 1:
+            found.append(f"The {job.kind} job was interrupted, or failed, before; this is try {job.attempts}.")
+        elif job.state is JobState.DONE and job.attempts > 1:
+            found.append(f"The last {job.kind} job was interrupted, or failed, before it went through at try "
+                         f"{job.attempts}.")
+    return found
+
+
+def of_redis(settings: Settings, answers: bool) -> list[str]:
+    """REDIS_URL is set and nobody answers there."""
+    if not settings.redis_url or answers:
+        return []
+    return ["Redis does not answer: job machines look into the database instead, so jobs begin a little later. Start "
+            "Redis again, or check REDIS_URL."]
+
+
 def of_config(xml: str) -> tuple[list[str], list[str]]:
     """A labeling configuration that Polyvox can do nothing with; and, as notes, what it leaves out of a usable one."""
     if not xml:

@@ -1,6 +1,7 @@
 """Bulk delivery to Label Studio, in steps that a crash between any two of them can resume.
 
-    import     the consensus of every open task under one new static version, and own predictions that changed
+    import     the consensus of every open task under one new static version, and own predictions that changed; after an
+               import that was resumed, versions that lie doubled in Label Studio are deleted and sent again
     select     the new consensus version becomes the project's (score column, ordering, uncertainty sampling read it)
     delete     older versions, one at a time, while nobody submits: deletes lock Label Studio's database
     verify     the selection survived the deletes (Label Studio may reset it)
@@ -60,6 +61,7 @@ class Round:
     arm: list[tuple[int, str]]  # pairs that the control arm withholds
     own: dict[tuple[int, str], OwnPrediction]  # what was delivered, kept up to date
     kept: dict[str, frozenset[str]]  # annotator -> versions that may stay
+    doubtful: set[str] = field(default_factory=set)  # versions of which an interrupted import is done again
     found: list[OwnPrediction] = field(default_factory=list)  # in Label Studio, to be noted
     present: dict[str, set[int]] = field(default_factory=dict)  # own version -> tasks that have it, where asked
     figures: dict[str, Any] = field(default_factory=lambda: {"consensus": 0, "own": 0, "own_unchanged": 0,
@@ -123,9 +125,14 @@ class Delivery:
         started = time.monotonic()
         progress(0.0, "comparing with Label Studio")
         this = self._plan(project, loaded, force=force)
-        if this.delivery is None or this.delivery.step is DeliveryStep.IMPORT:
-            self._store_step(this, DeliveryStep.IMPORT)
         self._import(this, progress)
+        doubled = self._doubled(this)
+        if doubled:
+            progress(0.8, "deleting doubles of an interrupted import")
+            self._drop(this, doubled)
+            this = self._plan(project, loaded, force=force)
+            self._import(this, progress)
+            this.figures["doubled"] = len(doubled)
         if this.delivery is not None:
             if this.delivery.step is DeliveryStep.IMPORT:
                 self._store_step(this, DeliveryStep.SELECT)
@@ -158,9 +165,13 @@ class Delivery:
             own=store.deliveries.own(project.key), kept={},
         )
         self._plan_own(this, gaps)
-        this.delivery = self._due(this, force=force)
+        latest = store.deliveries.latest(project.key)
+        this.delivery = self._due(this, latest, force=force)
         if this.delivery is not None:
             this.consensus = set(plan.open_tasks(ids, voted, active)) - self._has(this, this.target)
+            if this.delivery.step is DeliveryStep.IMPORT:
+                this.doubtful |= {this.target} if this.consensus and this.delivery is latest else set()
+                self._store_step(this, DeliveryStep.IMPORT)
         return this
 
     def _plan_own(self, this: Round, gaps: Mapping[str, Sequence[int]]) -> None:
@@ -176,9 +187,9 @@ class Delivery:
             if allowed:
                 this.wanted[task] = allowed
 
-    def _due(self, this: Round, *, force: bool) -> DeliveryRecord | None:
+    def _due(self, this: Round, latest: DeliveryRecord | None, *, force: bool) -> DeliveryRecord | None:
         """The delivery of the consensus to begin or to go on with; None when there is none to make now."""
-        now, latest = self._clock(), self._store.deliveries.latest(this.project.key)
+        now = self._clock()
         fresh = DeliveryRecord(
             project=this.project.key, version=this.target, step=DeliveryStep.IMPORT, started_at=now, finished_at=None,
         )
@@ -241,6 +252,8 @@ class Delivery:
             this.found.append(this.own[pair])
             this.figures["own_unchanged"] += 1
         else:
+            if plan.found(this.own.get(pair), entry).digest != plan.UNKNOWN:  # its import was interrupted
+                this.doubtful.add(own_version(annotator, this.name))
             yield Item(task_id, prediction, entry)
 
     def _present(self, this: Round, version: str) -> set[int]:
@@ -265,6 +278,26 @@ class Delivery:
         if this.delivery is not None:
             this.delivery = replace(this.delivery, imported_through=items[-1].task_id)
             self._store.deliveries.save(this.delivery)
+
+    def _doubled(self, this: Round) -> list[str]:
+        """Versions that some task has twice: Label Studio went on with an import whose answer nobody waited for, and what
+        it had not stored yet when it was asked was sent again."""
+        if not this.doubtful:
+            return []
+        number = this.project.label_studio_id
+        counts = self._label_studio.prediction_versions(number)
+        return [version for version in sorted(this.doubtful)
+                if counts.get(version, 0) > len(self._label_studio.predicted_tasks(number, version))]
+
+    def _drop(self, this: Round, versions: Sequence[str]) -> None:
+        """Delete versions that are to be sent again; noted first, so that a crash in between loses none."""
+        gone = [plan.pending(entry) for entry in this.own.values()
+                if own_version(entry.annotator, entry.version) in versions]
+        if gone:
+            self._store.deliveries.set_own(this.project.key, gone)
+        for version in versions:
+            log.warning("predictions of %s lie doubled in project %s; they are sent again", version, this.project.key)
+            self._label_studio.delete_version(this.project.label_studio_id, version)
 
     def _select(self, this: Round) -> bool:
         """Select the consensus version; False when Label Studio has no prediction of it, so that it cannot be."""

@@ -149,7 +149,7 @@ def status(subject: Subject) -> dict[str, Any] | None:
 def sentences(subject: Subject) -> list[str]:
     """All sentences of the status: what is wrong, and what happened lately."""
     now = status(subject)
-    return [] if now is None else [*now["service"], *now["problems"], *now.get("sentences", [])]
+    return [] if now is None else [*now["service"], *now["problems"], *now["says"]]
 
 
 def until(condition: Callable[[], Any], *, timeout_s: float) -> bool:

@@ -111,15 +111,17 @@ def _outage(subject: Subject, this: Round, people: Annotators, outcome: Outcome,
     if victim in NAMES:
         _naming(subject, outcome, NAMES[victim])
     world.revive(victim)
+    if victim not in NAMES and this.when is not When.SUBMIT:
+        _naming(subject, outcome, "interrupted")
     _answering(subject, outcome, killed, "afterwards")
     people.wait_for(WORK_ON)
 
 
 def _naming(subject: Subject, outcome: Outcome, word: str) -> None:
-    """The status must name what is away."""
+    """The status must name what is away, or that a job was interrupted."""
     def said() -> list[str]:
         found = [each for each in checks.sentences(subject) if word in each]
-        return [each for each in found if "failed" in each or "does not answer" in each]
+        return [each for each in found if any(what in each for what in ("failed", "does not answer", "interrupted"))]
 
     if not checks.until(said, timeout_s=NAMED_S):
         outcome.failures.append(f"the status does not name {word}")
@@ -144,12 +146,6 @@ def _check(subject: Subject, outcome: Outcome) -> None:
     outcome.failures += checks.no_duplicates(subject, tasks)
     outcome.failures += checks.delivered_whole(subject, tasks)
     outcome.failures += checks.answers(subject, tasks[0])
-    said = checks.sentences(subject)
-    if outcome.round.when not in (When.SUBMIT,) and outcome.round.victim not in NAMES:
-        interrupted = [each for each in said if "interrupted" in each]
-        outcome.said = interrupted[0] if interrupted else ""
-        if not interrupted:
-            outcome.failures.append("the status does not say that a job was interrupted")
 
 
 @contextmanager

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from backend.records import JobKind, JobState, SyncState
-from backend.routes import problems
+from backend.routes import overview, problems
 from backend.settings import Settings
 from tests.backend.web.conftest import CONFIG, NOW
 from tests.backend.web.test_sentences import job
@@ -66,3 +67,24 @@ def test_of_the_labeling_configuration(xml, problem, note):
     found, notes = problems.of_config(xml)
     assert [problem in each for each in found] == [True] * bool(problem)
     assert [note in each for each in notes] == [True] * bool(note)
+
+
+@pytest.mark.parametrize("state, attempts, error, said", [
+    (JobState.QUEUED, 1, "The job process died.", "was interrupted and is about to be taken up again: The job process"),
+    (JobState.RUNNING, 2, "", "this is try 2"),
+    (JobState.DONE, 2, "", "went through at try 2"),
+    (JobState.DONE, 1, "", ""),
+    (JobState.QUEUED, 0, "", ""),
+])
+def test_a_job_that_was_cut_off_is_named(state: JobState, attempts: int, error: str, said: str) -> None:
+    cut_off = replace(job(JobKind.DELIVER, state), attempts=attempts, error=error, not_before=NOW)
+    found = problems.interruptions([cut_off], NOW)
+    assert bool(found) == bool(said) and said in "".join(found)
+
+
+def test_a_redis_that_does_not_answer_is_named_where_there_should_be_one() -> None:
+    assert problems.of_redis(Settings(), False) == []
+    assert problems.of_redis(Settings(redis_url="redis://127.0.0.1:1/0"), True) == []
+    assert "Redis does not answer" in problems.of_redis(Settings(redis_url="redis://127.0.0.1:1/0"), False)[0]
+    assert not overview.redis_answers(Settings(redis_url="redis://127.0.0.1:1/0"))
+    assert overview.redis_answers(Settings())
