@@ -164,9 +164,11 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
         return list(names)
 
     def job(self, job_id: str) -> Job | None:
+        """The job with this id; None where there is none."""
         return self.services.store.jobs.get(job_id)
 
     def is_training(self, ref: ProjectRef) -> bool:
+        """Whether a training of the project runs right now. Raises `NotFound`."""
         job = self.services.store.jobs.pending(self._key(ref), JobKind.TRAIN)
         return job is not None and job.state is JobState.RUNNING
 

@@ -26,6 +26,8 @@ def utc_now() -> datetime:
 
 
 class ProjectStore(Protocol):
+    """Projects, their overrides of settings, and how far each was read."""
+
     def ensure(
         self, key: str, *, title: str = "", label_config: str = "", matters: Callable[[str, str], bool] | None = None,
     ) -> records.Project:
@@ -45,6 +47,8 @@ class ProjectStore(Protocol):
 
 
 class TaskStore(Protocol):
+    """Tasks, and marks of those that must be read again."""
+
     def take_over(self, project: str, snapshots: Iterable[records.TaskSnapshot]) -> int:
         """Make tasks, annotations and current votes equal the snapshots, in one transaction; returns changed votes.
 
@@ -74,6 +78,8 @@ class TaskStore(Protocol):
 
 
 class VoteStore(Protocol):
+    """Votes, current and past."""
+
     def current(self, project: str) -> Votes:
         """The latest vote per (unit, annotator, control); read column-wise, no object per row."""
     def of_tasks(self, project: str, task_ids: Sequence[int]) -> list[records.StoredVote]:
@@ -88,6 +94,8 @@ class VoteStore(Protocol):
 
 
 class JobStore(Protocol):
+    """The queue."""
+
     def enqueue(
         self, kind: records.JobKind, project: str, *, payload: Mapping[str, Any] | None = None,
         not_before: datetime | None = None, replace: bool = True,
@@ -126,6 +134,8 @@ class JobStore(Protocol):
 
 
 class VersionStore(Protocol):
+    """Trained versions, and which one answers."""
+
     def next_number(self, project: str) -> int: ...
     def add(self, version: records.Version) -> None:
         """Record a version; when its verdict is PUBLISHED the project's pointer moves in the same transaction."""
@@ -134,6 +144,8 @@ class VersionStore(Protocol):
 
 
 class DeliveryStore(Protocol):
+    """What was sent to Label Studio and could be seen there."""
+
     def latest(self, project: str) -> records.Delivery | None: ...
     def save(self, delivery: records.Delivery) -> None: ...
     def own(self, project: str) -> dict[tuple[int, str], records.OwnPrediction]:

@@ -77,6 +77,7 @@ class WebhookRequest:
 
     @property
     def relevant(self) -> bool:
+        """Whether there is anything to do for this action."""
         return self.action in RELEVANT_ACTIONS
 
 
@@ -105,6 +106,7 @@ def parse_setup(body: Mapping[str, Any]) -> SetupRequest:
 
 
 def parse_predict(body: Mapping[str, Any]) -> PredictRequest:
+    """`label_config` may be missing, and `params` null. Raises `ClientError` that names the field."""
     params = _object(body.get("params"), "params", optional=True) or {}
     return PredictRequest(
         project=parse_project(body.get("project")),
@@ -125,6 +127,10 @@ def parse_tasks(value: Any) -> list[dict[str, Any]]:
 
 
 def parse_webhook(body: Mapping[str, Any]) -> WebhookRequest:
+    """Actions that concern nobody here, and webhooks without a payload, come back without a project.
+
+    Raises `ClientError` that names the field.
+    """
     action = body.get("action")
     if not isinstance(action, str) or action not in RELEVANT_ACTIONS | OTHER_ACTIONS:
         _wrong("action", action, "the name of a Label Studio webhook action such as ANNOTATION_CREATED")
@@ -165,6 +171,7 @@ def parse_project(value: Any, where: str = "project") -> ProjectRef:
 
 
 def parse_id(value: Any, where: str) -> int:
+    """A positive whole number that a database key can hold. Raises `ClientError` that names the field `where`."""
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_ID:
         _wrong(where, value, "a positive whole number")
     return value

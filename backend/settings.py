@@ -116,6 +116,7 @@ class Setting:
         return value
 
     def refusal(self) -> SettingsError:
+        """The error for a value that cannot be used; says what can."""
         # Values are not repeated: they may be secrets that ended up in the wrong variable.
         return SettingsError(f"{self.env} takes {self.takes}; the value given cannot be used.")
 

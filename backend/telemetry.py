@@ -73,19 +73,23 @@ class RedactingFormatter(logging.Formatter):
         self._redact = redact
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        """UTC, whatever the machine's zone."""
         return time.strftime(datefmt or "%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
+        """The message on one line."""
         record.message = one_line(record.message)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:
+        """The chain of an exception, without the values in its messages."""
         _, error, trace = ei
         if error is None:
             return ""
         return "\n".join(f"    {line}" for line in exception_lines(error, trace))
 
     def format(self, record: logging.LogRecord) -> str:
+        """The whole entry, redacted."""
         record.exc_text = None  # another handler may have cached its own, unredacted text
         text = self._redact(super().format(record))
         record.exc_text = None
@@ -163,6 +167,7 @@ class Metrics:
         self._seconds.labels(route).observe(seconds)
 
     def predictions(self, count: int) -> None:
+        """Count predictions that were handed out."""
         self._predictions.inc(count)
 
     def render(self) -> bytes:
@@ -177,9 +182,11 @@ class StoreCollector(Collector):
         self._store = store
 
     def describe(self) -> Iterable[Metric]:
+        """Nothing, so that registering asks nothing of the database."""
         return []  # so that registering asks nothing of the database
 
     def collect(self) -> Iterator[Metric]:
+        """Counts of now."""
         yield from self._jobs()
         yield from self._projects()
 

@@ -25,22 +25,27 @@ class DeskClient:
         self._http = Transport(settings.label_studio_url, token, clock=clock, backoff_s=backoff_s)
 
     def who(self) -> tuple[str, str]:
+        """See `ports.Desk`."""
         answer = self._call("GET", "/api/current-user/whoami")
         if not isinstance(answer, dict) or "id" not in answer:
             raise LabelStudioError("Label Studio did not say whose token this is.", retry=False)
         return str(answer["id"]), str(answer.get("email") or "")
 
     def drafts(self, task_id: int) -> list[dict[str, Any]]:
+        """See `ports.Desk`."""
         answer = self._call("GET", f"/api/tasks/{task_id}/drafts")
         return [draft for draft in answer or [] if isinstance(draft, dict)]
 
     def create_draft(self, task_id: int, result: Result) -> dict[str, Any]:
+        """See `ports.Desk`."""
         return self._draft("POST", f"/api/tasks/{task_id}/drafts", {"result": list(result), "lead_time": 0})
 
     def update_draft(self, draft_id: int, result: Result) -> dict[str, Any]:
+        """See `ports.Desk`."""
         return self._draft("PATCH", f"/api/drafts/{draft_id}/", {"result": list(result)})
 
     def delete_draft(self, draft_id: int) -> None:
+        """See `ports.Desk`."""
         try:
             self._call("DELETE", f"/api/drafts/{draft_id}/")
         except LabelStudioError as error:

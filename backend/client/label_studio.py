@@ -23,20 +23,24 @@ class LabelStudioClient:
         self._tasks = TaskReader(self._http)
 
     def project(self, project_id: int) -> dict[str, Any]:
+        """The project as Label Studio gives it."""
         answer = self._http.json("GET", f"/api/projects/{project_id}/")
         if not isinstance(answer, dict):
             raise LabelStudioError("Label Studio answered with something that is not a project.", retry=False)
         return answer
 
     def tasks_by_id(self, project_id: int, task_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """See `ports.LabelStudio`."""
         return self._tasks.by_id(project_id, task_ids)
 
     def changed_tasks(
         self, project_id: int, since: datetime | None, *, page_size: int = 100
     ) -> Iterator[list[dict[str, Any]]]:
+        """See `ports.LabelStudio`."""
         return self._tasks.changed(project_id, since, page_size=page_size)
 
     def task_ids(self, project_id: int) -> Iterator[list[int]]:
+        """See `ports.LabelStudio`."""
         return self._tasks.ids(project_id)
 
     def users(self) -> dict[str, str]:
@@ -60,10 +64,12 @@ class LabelStudioClient:
         return self._import(project_id, left) if left else 0
 
     def prediction_versions(self, project_id: int) -> dict[str, int]:
+        """See `ports.LabelStudio`."""
         answer = self._http.json("GET", f"/api/projects/{project_id}/model-versions/")
         return {str(version): int(number) for version, number in (answer or {}).items()}
 
     def predicted_tasks(self, project_id: int, version: str) -> set[int]:
+        """See `ports.LabelStudio`."""
         return self._tasks.predicted(project_id, version)
 
     def select_version(self, project_id: int, version: str) -> None:
@@ -71,6 +77,7 @@ class LabelStudioClient:
         self._http.json("PATCH", f"/api/projects/{project_id}/", body={"model_version": version})
 
     def selected_version(self, project_id: int) -> str:
+        """The version that Label Studio shows; "" without one."""
         return str(self.project(project_id).get("model_version") or "")
 
     def delete_version(self, project_id: int, version: str) -> None:
@@ -83,9 +90,11 @@ class LabelStudioClient:
             self.select_version(project_id, before)
 
     def webhooks(self, project_id: int) -> list[dict[str, Any]]:
+        """All webhooks that hear of the project, whoever made them."""
         return list(self._http.json("GET", "/api/webhooks/", params={"project": project_id}) or [])
 
     def ml_backends(self, project_id: int) -> list[dict[str, Any]]:
+        """The ML backends that are connected to the project."""
         return list(self._http.json("GET", "/api/ml/", params={"project": project_id}) or [])
 
     def register_webhook(self, project_id: int, url: str, headers: Mapping[str, str]) -> None:

@@ -44,6 +44,7 @@ class Found:
 
     @property
     def against(self) -> Against:
+        """The votes, judged by everybody else."""
         return self.faults.against
 
 

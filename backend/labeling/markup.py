@@ -30,9 +30,11 @@ class Tag:
     inner: str  # markup between the tags, without surrounding spaces; only where Label Studio reads it as the value
 
     def get(self, attribute: str, default: str = "") -> str:
+        """An attribute's value as written."""
         return self.attributes.get(attribute, default)
 
     def is_true(self, attribute: str) -> bool:
+        """Whether an attribute says "true", as Label Studio reads it."""
         return self.get(attribute).strip().lower() == "true"
 
     @property

@@ -28,6 +28,7 @@ class Context:
 
 
 def context() -> Context:
+    """The parts of the app that answers the current request. Needs an app context."""
     return cast(Context, current_app.extensions[EXTENSION])
 
 

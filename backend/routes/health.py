@@ -12,4 +12,5 @@ blueprint = Blueprint("health", __name__)
 
 @blueprint.get("/health")
 def health() -> dict[str, str]:
+    """UP, with the name and version of what answers."""
     return {"status": "UP", "model_class": type(context().backend).__name__, "version": VERSION}

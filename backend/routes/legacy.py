@@ -33,6 +33,7 @@ def validate(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def job_status(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """{"job": id} -> its state and progress. 410 for an unknown one."""
     job_id = fields.get("job")
     if not isinstance(job_id, str):
         raise ClientError("job is missing; expected the id of a job as text.")
@@ -43,15 +44,18 @@ def job_status(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_training(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """{"project": key or id} -> whether a training of it runs."""
     return {"is_training": context().backend.is_training(parse_project(fields.get("project")))}
 
 
 def delete(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Refused politely: nothing is deleted at the word of a request."""
     parse_project(fields.get("project"))
     return {"deleted": False, "message": "Polyvox keeps what it learned; nothing was deleted."}
 
 
 def duplicate_model(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Refused politely: a model of other annotators' gaps is of no use to a copy."""
     for name in ("project_src", "project_dst"):
         parse_project(fields.get(name), name)
     return {"duplicated": False, "message": "Polyvox learns each project from its own annotations; nothing was copied."}

@@ -14,11 +14,13 @@ blueprint = Blueprint("ml", __name__)
 
 @blueprint.post("/setup")
 def setup() -> dict[str, Any]:
+    """Take the config over and name the version that answers."""
     return {"model_version": context().backend.setup(parse_setup(body()))}
 
 
 @blueprint.post("/predict")
 def predict() -> dict[str, Any]:
+    """Predictions for each task, in the order asked."""
     asked = parse_predict(body())
     results = context().backend.predict(
         asked.tasks, asked.context, project=asked.project, label_config=asked.label_config)
@@ -28,11 +30,13 @@ def predict() -> dict[str, Any]:
 
 @blueprint.post("/train")
 def train() -> tuple[dict[str, Any], int]:
+    """Queue a training; 201 with its job."""
     return context().backend.train(parse_train(body())), 201
 
 
 @blueprint.route("/versions", methods=["GET", "POST"])
 def versions() -> dict[str, Any]:
+    """Versions of the consensus, of one project or of all."""
     return {"versions": context().backend.versions(_project())}
 
 

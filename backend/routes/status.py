@@ -29,6 +29,7 @@ JOB_NAMES = {
 
 @blueprint.get("/")
 def status() -> Response:
+    """The status as a page, or as JSON for who prefers that."""
     shown = overview(context().services)
     wants_page = request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"
     response = make_response(page(shown) if wants_page else as_json(shown))
@@ -37,11 +38,13 @@ def status() -> Response:
 
 
 def page(shown: Overview) -> str:
+    """The status page in HTML."""
     return render_template("status.html", shown=shown, version=VERSION, say=sentences, job_names=JOB_NAMES)
 
 
 @blueprint.app_template_filter("ago")
 def ago(moment: datetime, now: datetime) -> str:
+    """How long ago, in words."""
     return sentences.ago(moment, now)
 
 
@@ -52,6 +55,7 @@ def number(value: int) -> str:
 
 
 def as_json(shown: Overview) -> dict[str, Any]:
+    """The status for programs; times in ISO 8601."""
     return {
         "status": "UP",
         "version": VERSION,

@@ -14,4 +14,5 @@ blueprint = Blueprint("webhook", __name__)
 
 @blueprint.post("/webhook")
 def webhook() -> tuple[dict[str, Any], int]:
+    """Mark what changed, durably, then answer; 201 also for what concerns nobody."""
     return context().backend.receive(parse_webhook(body())), 201

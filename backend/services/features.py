@@ -83,6 +83,7 @@ class Features:
         return self._start().result().id
 
     def close(self) -> None:
+        """Close the cache."""
         self._cache.close()
 
     def _start(self) -> Future[Encoder]:

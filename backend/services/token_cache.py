@@ -75,6 +75,7 @@ class TokenCache:
             return int.from_bytes(txn.get(_BYTES, b"", db=meta), "big")
 
     def close(self) -> None:
+        """Close the file in this process. The cache can be used again."""
         with self._opening:
             if self._env is not None and self._pid == os.getpid():
                 self._env.close()

@@ -96,6 +96,7 @@ class Situation:
     lately: Mapping[JobKind, Lately] = field(default_factory=dict)
 
     def of(self, kind: JobKind) -> Lately:
+        """What became of the latest jobs of a kind."""
         return self.lately.get(kind, Lately())
 
 

@@ -20,6 +20,7 @@ class SqlDeliveryStore:
         self._db = database
 
     def latest(self, project: str) -> records.Delivery | None:
+        """See `ports.DeliveryStore`."""
         statement = (
             select(deliveries)
             .where(deliveries.c.project_id == id_of(project))
@@ -55,6 +56,7 @@ class SqlDeliveryStore:
             self._db.upsert(connection, deliveries, [row])
 
     def own(self, project: str) -> dict[tuple[int, str], records.OwnPrediction]:
+        """See `ports.DeliveryStore`."""
         columns = own_predictions.c
         statement = select(columns.task_id, columns.annotator, columns.version, columns.digest)
         with self._db.read() as connection:
@@ -94,6 +96,7 @@ class SqlDeliveryStore:
             connection.execute(self._db.insert(shown).on_conflict_do_nothing(), rows)
 
     def shown_since(self, project: str, task_ids: Sequence[int]) -> dict[int, datetime]:
+        """See `ports.DeliveryStore`."""
         found: dict[int, datetime] = {}
         with self._db.read() as connection:
             for ids in chunks(task_ids):

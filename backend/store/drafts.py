@@ -20,6 +20,7 @@ class SqlDraftStore:
         self._db = database
 
     def of(self, project: str) -> dict[tuple[int, str], records.Draft]:
+        """See `ports.DraftStore`."""
         statement = select(*(drafts.c[name] for name in _OF_DRAFT)).where(drafts.c.project_id == id_of(project))
         with self._db.read() as connection:
             rows = connection.execute(statement).all()

@@ -38,14 +38,17 @@ def to_us(moment: datetime) -> int:
 
 
 def from_us(microseconds: int) -> datetime:
+    """The inverse of `to_us`."""
     return EPOCH + timedelta(microseconds=microseconds)
 
 
 def optional_us(moment: datetime | None) -> int | None:
+    """`to_us`, for columns that may be null."""
     return None if moment is None else to_us(moment)
 
 
 def optional_time(microseconds: int | None) -> datetime | None:
+    """`from_us`, for columns that may be null."""
     return None if microseconds is None else from_us(microseconds)
 
 
@@ -78,6 +81,7 @@ class Database:
             yield connection
 
     def now_us(self) -> int:
+        """The clock, in microseconds since the epoch."""
         return to_us(self._clock())
 
     def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:

@@ -74,6 +74,7 @@ class SqlJobStore:
         return None
 
     def heartbeat(self, job_id: str, owner: str, *, progress: float, note: str, lease_s: float) -> bool:
+        """See `ports.JobStore`."""
         now = self._db.now_us()
         lease_until = now + round(lease_s * 1_000_000)
         return self._change(job_id, owner, {"progress": progress, "note": note, "lease_until": lease_until})
@@ -106,6 +107,7 @@ class SqlJobStore:
             self._change(job_id, owner, back | {"slot": None})
 
     def get(self, job_id: str) -> records.Job | None:
+        """See `ports.JobStore`."""
         with self._db.read() as connection:
             row = self._row(connection, job_id)
         return None if row is None else _job(row)

@@ -42,6 +42,7 @@ class SafeText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: Any | None, dialect: Dialect | None) -> str | None:
+        """A value on its way into the database."""
         if value is None:
             return None
         text_value = str(value)

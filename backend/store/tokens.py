@@ -18,6 +18,7 @@ class SqlTokenStore:
         self._db = database
 
     def put(self, token: records.AnnotatorToken) -> None:
+        """See `ports.TokenStore`."""
         row = {
             "scope": token.scope, "annotator": token.annotator, "email": token.email, "sealed": token.sealed,
             "added_at": to_us(token.added_at), "problem": token.problem,
@@ -39,11 +40,13 @@ class SqlTokenStore:
             return [_token(row) for row in rows]
 
     def remove(self, scope: str, annotator: str) -> bool:
+        """See `ports.TokenStore`."""
         with self._db.write() as connection:
             statement = delete(tokens).where(tokens.c.scope == scope, tokens.c.annotator == annotator)
             return connection.execute(statement).rowcount > 0
 
     def set_problem(self, scope: str, annotator: str, problem: str) -> None:
+        """See `ports.TokenStore`."""
         with self._db.write() as connection:
             here = (tokens.c.scope == scope) & (tokens.c.annotator == annotator)
             connection.execute(update(tokens).where(here).values(problem=problem))

@@ -45,6 +45,7 @@ class SqlVersionStore:
                 connection.execute(update(projects).where(projects.c.id == row_id).values(version=version.name))
 
     def published(self, project: str) -> records.Version | None:
+        """See `ports.VersionStore`."""
         statement = _select(project).where(versions.c.name == projects.c.version)
         with self._db.read() as connection:
             row = connection.execute(statement.order_by(versions.c.number.desc()).limit(1)).first()

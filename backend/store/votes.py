@@ -44,6 +44,7 @@ class SqlVoteStore:
         return tables.votes()
 
     def of_tasks(self, project: str, task_ids: Sequence[int]) -> list[records.StoredVote]:
+        """See `ports.VoteStore`."""
         found: list[records.StoredVote] = []
         columns = votes.c
         with self._db.read() as connection:

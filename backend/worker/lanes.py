@@ -55,6 +55,7 @@ class LaneThreads:
         ]
 
     def start(self) -> None:
+        """Begin all lanes."""
         for thread in self._threads:
             thread.start()
 

@@ -99,8 +99,10 @@ class Place:
 
     @property
     def name(self) -> str:
+        """The control's name, by which regions refer to it."""
         return self.tag.get("name")
 
     @property
     def to_names(self) -> tuple[str, ...]:
+        """Names of the objects that the control labels."""
         return tuple(name.strip() for name in self.tag.get("toname").split(",") if name.strip())

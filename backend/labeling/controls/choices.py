@@ -50,10 +50,12 @@ class Choices(Control):
         )
 
     def signature(self) -> list[Any]:
+        """See `Control`."""
         stored = [list(option.stored) for option in self.options]
         return [self.tag, self.multiple, self.nested, list(self._static_classes()), stored, self.source]
 
     def space(self, observed: Mapping[Value, int] | None = None) -> Space | None:
+        """See `Control`. Of the classes that only `observed` knows, the MAX_DYNAMIC_CLASSES most frequent are taken."""
         classes = self._static_classes()
         if self.source and observed:
             given: Counter[str] = Counter()
@@ -67,6 +69,7 @@ class Choices(Control):
         return MultipleChoice(classes) if self.multiple else SingleChoice(classes)
 
     def decode(self, regions: Sequence[Mapping[str, Any]], data: Mapping[str, Any] = NO_DATA) -> Value | None:
+        """See `Control`."""
         entries: list[Any] = []
         answered = False
         for region in self.own_regions(regions):
@@ -85,6 +88,7 @@ class Choices(Control):
         return Value.of_classes(labels) if labels else None
 
     def encode(self, value: Value, score: float | None = None, data: Mapping[str, Any] = NO_DATA) -> list[Region]:
+        """See `Control`."""
         if self.offered(value, data) != value:
             raise ModelError(f"{self.tag} {self.name!r} does not offer this value of kind {value.kind.value!r}")
         table = self._table_for(data)
@@ -92,6 +96,7 @@ class Choices(Control):
         return [self.region("choices", {"choices": entries}, score)] if entries else []
 
     def offered(self, value: Value, data: Mapping[str, Any] = NO_DATA) -> Value | None:
+        """See `Control`."""
         table = self._table_for(data)
         if not self.multiple:
             return value if value.kind is ValueKind.CLASS and value.data in table.classes else None
