@@ -17,6 +17,8 @@ from typing import Any
 from model.spaces import Value
 from model.votes import Provenance
 
+EVERY_TASK = 0  # a dirty mark that stands for all tasks of a project; no task has this id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:

@@ -14,8 +14,8 @@ from typing import Any
 
 from backend.errors import ClientError, JobFailed, LabelStudioError, NotFound
 from backend.ports import Clock, LabelStudio, Progress, Store
-from backend.records import JobKind, Project
-from backend.services.reading import EVERY_TASK, Reader, failed, key_of, recovered
+from backend.records import EVERY_TASK, JobKind, Project
+from backend.services.reading import Reader, failed, key_of, recovered
 from backend.settings import Settings
 
 BATCH = 100  # tasks that are fetched, decoded and written at a time

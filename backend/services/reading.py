@@ -5,7 +5,7 @@ Invariants
 - A task that cannot be decoded is logged by its id and left as it was; it never keeps the others from being read.
 - When the labeling configuration changes in a way that matters to the model, every known task is marked to be read
   again, since stored votes were decoded by the old one. Whoever hears of it (a request that waits) writes a single mark
-  that stands for all; the job that reads makes many of it.
+  that stands for all, in one transaction with the configuration; the job that reads makes many of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 RETRY_FIRST_S = 5.0
 RETRY_LONGEST_S = 300.0
-EVERY_TASK = 0  # a mark that stands for all tasks of a project; no task has this id
 MARKED_AT_ONCE = 2000  # so that no webhook waits long for the database meanwhile
 
 
@@ -66,11 +65,7 @@ class Reader:
 
     def remember(self, key: str, *, title: str, config: str) -> Project:
         """Store title and configuration; marks all tasks, by a single mark, when the configuration changed."""
-        before = self._store.projects.get(key)
-        project = self._store.projects.ensure(key, title=title, label_config=config)
-        if before is not None and config and matters(before.label_config, project.label_config):
-            self._store.tasks.mark_dirty(key, [EVERY_TASK])
-        return project
+        return self._store.projects.ensure(key, title=title, label_config=config, matters=matters)
 
     def mark_every_task(self, key: str, mark: tuple[int, int]) -> None:
         """Make many marks of the one that stands for all; after a crash in between that one is still there."""

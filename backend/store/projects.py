@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
 from backend import records
 from backend.errors import ClientError
+from backend.store import marks
 from backend.store.engine import Database, id_of, optional_time, optional_us, project_id
-from backend.store.schema import SafeText, findings, projects
+from backend.store.schema import as_stored, findings, projects
 
 KEY = re.compile(r"(\d{1,18})\.(\d{1,18})")
-_SAFE = SafeText()
 
 
 class SqlProjectStore:
@@ -24,15 +24,17 @@ class SqlProjectStore:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def ensure(self, key: str, *, title: str = "", label_config: str = "") -> records.Project:
-        """Get or make. Raises ClientError when `key` is not "<project id>.<created epoch>"."""
-        wanted = {"title": _clean(title), "label_config": _clean(label_config)}
+    def ensure(
+        self, key: str, *, title: str = "", label_config: str = "", matters: Callable[[str, str], bool] | None = None,
+    ) -> records.Project:
+        """See `ports.ProjectStore`. Raises ClientError when `key` is not "<project id>.<created epoch>"."""
+        wanted = {"title": as_stored(title), "label_config": as_stored(label_config)}
         found = self.get(key)
         if found is not None and not _differences(found, wanted):
             return found  # the usual case, on every request: no write
         numbers = _numbers(key)
         with self._db.write() as connection:
-            row = self._row(connection, key)
+            row = self._row(connection, key, lock=True)
             if row is None:
                 new = _NEW | {"key": key, "label_studio_id": numbers[0], "created_epoch": numbers[1]} | wanted
                 statement = self._db.insert(projects).values(new)
@@ -41,6 +43,9 @@ class SqlProjectStore:
                 changes = _differences(_project(row), wanted)
                 if changes:
                     connection.execute(update(projects).where(projects.c.key == key).values(changes))
+                after = changes.get("label_config", row.label_config)
+                if matters is not None and after != row.label_config and matters(row.label_config, after):
+                    marks.mark(self._db, connection, row.id, [records.EVERY_TASK])
             stored = self._row(connection, key)
         assert stored is not None
         return _project(stored)
@@ -119,8 +124,9 @@ class SqlProjectStore:
             self._db.upsert(connection, findings, [row])
 
     @staticmethod
-    def _row(connection: Connection, key: str) -> Row[Any] | None:
-        return connection.execute(select(projects).where(projects.c.key == key)).first()
+    def _row(connection: Connection, key: str, *, lock: bool = False) -> Row[Any] | None:
+        statement = select(projects).where(projects.c.key == key)
+        return connection.execute(statement.with_for_update(key_share=True) if lock else statement).first()
 
 
 _NEW: dict[str, Any] = {
@@ -133,11 +139,6 @@ def _numbers(key: str) -> tuple[int, int]:
     if match is None:
         raise ClientError("A project is named by its id and the time it was created, like 12.1764288000.")
     return int(match[1]), int(match[2])
-
-
-def _clean(text: str) -> str:
-    """As it will be read back, so that comparing tells the truth."""
-    return _SAFE.process_bind_param(text, None) or ""
 
 
 def _differences(project: records.Project, wanted: Mapping[str, str]) -> dict[str, str]:

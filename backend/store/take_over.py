@@ -4,8 +4,9 @@ A vote is found again by (annotation, unit, control). Another value, annotator o
 and begins a new one: that is a change, counted, and the old revision stays as history. A later `updated_at` with the
 same answer only corrects the row: nobody labelled anything new, so nothing is counted and no training is provoked.
 `shown` and `control_arm` are judged when a vote comes in and stay as long as answer and `updated_at` do: the settings
-they depend on may be others by the time the task is read again, and the vote was given under the old ones. Of several live votes of one (unit, annotator, control) - somebody may
-annotate a task twice - the latest by (`updated_at`, annotation id) is current.
+they depend on may be others by the time the task is read again, and the vote was given under the old ones. Of several
+live votes of one (unit, annotator, control) - somebody may annotate a task twice - the latest by (`updated_at`,
+annotation id) is current.
 
 Three SELECTs per batch of tasks, and one statement for each kind of write; never one per row.
 """

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, select, update
 
 from backend import records
+from backend.store import marks
 from backend.store.engine import Database, chunks, from_us, id_of, project_id
 from backend.store.schema import dirty, drafts, own_predictions, projects, raw_annotations, tasks, votes
 from backend.store.take_over import TakeOver
@@ -37,20 +37,12 @@ class SqlTaskStore:
         return changed
 
     def mark_dirty(self, project: str, task_ids: Iterable[int]) -> None:
-        """See `ports.TaskStore`. Sequence numbers are microseconds of the system clock, moved on where a mark is
-        renewed, so a number never comes back for a task, not even after its mark was cleared."""
+        """See `ports.TaskStore`. Raises NotFound."""
         ids = sorted(set(task_ids))
         if not ids:
             return
         with self._db.write() as connection:
-            row_id = project_id(connection, project)
-            now = time.time_ns() // 1000
-            statement = self._db.insert(dirty)
-            fresh = statement.excluded.sequence
-            later = case((fresh > dirty.c.sequence, fresh), else_=dirty.c.sequence + 1)
-            rows = [{"project_id": row_id, "task_id": task_id, "sequence": now} for task_id in ids]
-            renew = statement.on_conflict_do_update(index_elements=["project_id", "task_id"], set_={"sequence": later})
-            connection.execute(renew, rows)
+            marks.mark(self._db, connection, project_id(connection, project), ids)
 
     def dirty(self, project: str, limit: int) -> list[tuple[int, int]]:
         statement = (
@@ -62,8 +54,8 @@ class SqlTaskStore:
         with self._db.read() as connection:
             return [(task_id, sequence) for task_id, sequence in connection.execute(statement)]
 
-    def clear_dirty(self, project: str, marks: Iterable[tuple[int, int]]) -> None:
-        wanted = dict(marks)
+    def clear_dirty(self, project: str, cleared: Iterable[tuple[int, int]]) -> None:
+        wanted = dict(cleared)
         with self._db.write() as connection:
             ours = dirty.c.project_id == project_id(connection, project)
             for ids in chunks(sorted(wanted)):

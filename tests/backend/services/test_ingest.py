@@ -11,9 +11,8 @@ import pytest
 from sqlalchemy import event
 
 from backend.errors import ClientError, JobFailed, LabelStudioError, NotFound
-from backend.records import JobKind
+from backend.records import EVERY_TASK, JobKind
 from backend.services.ingest import Ingest
-from backend.services.reading import EVERY_TASK
 from tests.backend.fakes import CHOICES
 from tests.backend.services.reading_bench import Bench, bench
 
@@ -334,6 +333,26 @@ def test_setup_and_predict_may_hear_of_a_changed_config_first(at: Bench) -> None
     at.ingest.webhook(at.hook("PROJECT_UPDATED"))  # says nothing new any more
     assert at.sync()["tasks"] == 3 and at.labels() == {}
     assert at.ingest.configured(at.key, "").label_config == changed and at.dirty() == []
+
+
+def test_a_crash_while_a_changed_config_is_stored_leaves_all_of_it_or_nothing(at: Bench) -> None:
+    task_id = at.studio.add_task(at.project_id)
+    at.store.tasks.mark_dirty(at.key, [task_id])
+    at.sync()
+    changed = CHOICES.replace('name="label"', 'name="tone"')
+
+    def crash(*arguments: Any) -> None:
+        if arguments[2].startswith("INSERT INTO dirty"):
+            raise KeyboardInterrupt
+
+    event.listen(at.store.database.engine, "before_cursor_execute", crash)
+    with pytest.raises(KeyboardInterrupt):
+        at.ingest.configured(at.key, changed)
+    event.remove(at.store.database.engine, "before_cursor_execute", crash)
+    known = at.store.projects.get(at.key)
+    assert known is not None and known.label_config == CHOICES and at.dirty() == []
+    at.ingest.configured(at.key, changed)
+    assert at.dirty() == [EVERY_TASK]
 
 
 def test_a_crash_while_all_tasks_are_marked_forgets_none(at: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from backend.errors import JobFailed, LabelStudioError
-from backend.records import OwnPrediction
-from backend.services.reading import EVERY_TASK
+from backend.records import EVERY_TASK, OwnPrediction
 from backend.services.reconcile import OVERLAP, SETTLED
 from tests.backend.fakes import CHOICES
 from tests.backend.services.reading_bench import Bench, bench

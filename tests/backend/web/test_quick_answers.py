@@ -15,9 +15,9 @@ from sqlalchemy import event, text
 
 from backend.app import create_app
 from backend.bootstrap import Services
+from backend.records import EVERY_TASK
 from backend.registry import Registry
 from backend.services.features import Features
-from backend.services.reading import EVERY_TASK
 from model.ensemble.ladder import Ladder
 from tests.backend.web.conftest import recorded, recorded_requests
 from tests.backend.web.test_replay import send
