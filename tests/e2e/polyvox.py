@@ -14,6 +14,7 @@ from backend.records import Job, JobKind, JobState, Project, Version
 from backend.settings import Settings
 from demo.label_studio import url
 from demo.processes import Service, free_port
+from demo.sample import load
 from demo.show import polyvox
 from demo.state import State
 from demo.watch import is_delivered, status
@@ -82,3 +83,15 @@ def serve(label_studio: LabelStudio, folder: Path, settings: Mapping[str, str], 
             yield Polyvox(url=url(port), service=service, store=store)
         finally:
             store.close()
+    assert_nothing_leaked(service.log.read_text(errors="replace"), label_studio, state)
+
+
+def assert_nothing_leaked(log: str, label_studio: LabelStudio, state: State) -> None:
+    """What Polyvox logged while the tests ran holds no token, no password, no secret and no text of a task."""
+    secrets = {"the owner's token": OWNER.token, "the webhook's secret": state.webhook_secret}
+    for account in label_studio.annotators:
+        secrets |= {f"the password of {account.email}": account.password, f"a token of {account.email}": account.token,
+                    f"the personal token of {account.email}": account.personal_token}
+    found = [what for what, secret in secrets.items() if secret and secret in log]
+    found += [f"the text of message {message.id}" for message in load() if message.text in log]
+    assert log and not found, f"Polyvox' log holds {', '.join(found) or 'nothing at all'}"
