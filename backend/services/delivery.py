@@ -7,8 +7,9 @@
     verify     the selection survived the deletes (Label Studio may reset it)
 
 Invariants: what Label Studio has already is asked of it before anything is sent under a version of which it has some
-(an import was interrupted, or it asked /predict), so nothing is sent twice; that predictions can be seen is remembered before they are sent; a delivery whose version is not the published one any more
-is given up for a new one. The consensus goes at most every `consensus_every_s` unless forced, own predictions always.
+(an import was interrupted, or it asked /predict), so nothing is sent twice; that predictions can be seen is remembered
+before they are sent; a delivery whose version is not the published one any more is given up for a new one. The
+consensus goes at most every `consensus_every_s` unless forced, own predictions always.
 Where annotators gave their tokens, own predictions become drafts at the end (`drafts`).
 """
 
@@ -61,7 +62,7 @@ class Round:
     arm: list[tuple[int, str]]  # pairs that the control arm withholds
     own: dict[tuple[int, str], OwnPrediction]  # what was delivered, kept up to date
     kept: dict[str, frozenset[str]]  # annotator -> versions that may stay
-    doubtful: set[str] = field(default_factory=set)  # versions of which an interrupted import is done again
+    doubtful: set[str] = field(default_factory=set)  # versions of which an import was interrupted
     found: list[OwnPrediction] = field(default_factory=list)  # in Label Studio, to be noted
     present: dict[str, set[int]] = field(default_factory=dict)  # own version -> tasks that have it, where asked
     figures: dict[str, Any] = field(default_factory=lambda: {"consensus": 0, "own": 0, "own_unchanged": 0,
@@ -69,10 +70,12 @@ class Round:
 
     @property
     def name(self) -> str:
+        """The published version ("r12")."""
         return self.loaded.version.name
 
     @property
     def target(self) -> str:
+        """The consensus version that it stands for in Label Studio."""
         return consensus_version(self.name)
 
 
@@ -170,7 +173,8 @@ class Delivery:
         if this.delivery is not None:
             this.consensus = set(plan.open_tasks(ids, voted, active)) - self._has(this, this.target)
             if this.delivery.step is DeliveryStep.IMPORT:
-                this.doubtful |= {this.target} if this.consensus and this.delivery is latest else set()
+                if this.delivery is latest:
+                    this.doubtful.add(this.target)
                 self._store_step(this, DeliveryStep.IMPORT)
         return this
 
@@ -179,6 +183,8 @@ class Delivery:
         for annotator, tasks in gaps.items():
             entries = [this.own[task, annotator] for task in tasks if (task, annotator) in this.own]
             this.kept[annotator] = plan.kept_versions(entries, this.name)
+            if any(entry.version == this.name and plan.is_pending(entry) for entry in entries):
+                this.doubtful.add(own_version(annotator, this.name))
             for task in tasks:
                 annotators_of.setdefault(task, []).append(annotator)
         for task, annotators in annotators_of.items():
@@ -252,8 +258,6 @@ class Delivery:
             this.found.append(this.own[pair])
             this.figures["own_unchanged"] += 1
         else:
-            if plan.found(this.own.get(pair), entry).digest != plan.UNKNOWN:  # its import was interrupted
-                this.doubtful.add(own_version(annotator, this.name))
             yield Item(task_id, prediction, entry)
 
     def _present(self, this: Round, version: str) -> set[int]:
@@ -280,8 +284,8 @@ class Delivery:
             self._store.deliveries.save(this.delivery)
 
     def _doubled(self, this: Round) -> list[str]:
-        """Versions that some task has twice: Label Studio went on with an import whose answer nobody waited for, and what
-        it had not stored yet when it was asked was sent again."""
+        """Versions that some task has twice: Label Studio went on with an import whose answer nobody waited for, and
+        what it had not stored yet when it was asked was sent again."""
         if not this.doubtful:
             return []
         number = this.project.label_studio_id

@@ -6,8 +6,8 @@ uncertainty) differ between openings and cannot be foreseen; an annotator who le
 
 Own predictions lie in Label Studio under several versions at once (only what changed is sent again). A version may be
 deleted when no gap of the present plan relies on it; so that versions do not pile up, what lies deeper than
-`LIVE_VERSIONS` back is sent again. Label Studio never gets two predictions of one version for a task and annotator: what
-changed within a version (an edited text, another one's vote) waits for the next.
+`LIVE_VERSIONS` back is sent again. Label Studio never gets two predictions of one version for a task and annotator:
+what changed within a version (an edited text, another one's vote) waits for the next.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Voted:
 
     @classmethod
     def of(cls, votes: Votes) -> Voted:
+        """Read off the current votes."""
         task = np.array([int(task_of(unit)) for unit in votes.units], dtype=np.int64)
         return cls({
             name: frozenset(np.unique(task[votes.unit[votes.annotator == index]]).tolist())

@@ -18,7 +18,8 @@ class Crash(Exception):
 
 
 class PredictionShelf:
-    """`breaks` maps a method name to what it raises; "import_predictions:after" breaks after the work was done."""
+    """`breaks` maps a method name to what it raises; "import_predictions:after" breaks after the work was done,
+    and "import_predictions:late" leaves the work to be done before that of the next import."""
 
     def __init__(self, *, maximum_annotations: int = 3) -> None:
         self.predictions: list[dict[str, Any]] = []
@@ -27,6 +28,7 @@ class PredictionShelf:
         self.breaks: dict[str, BaseException] = {}
         self.maximum_annotations = maximum_annotations
         self.delete_resets = False
+        self._late: list[dict[str, Any]] = []
         self.gone: set[int] = set()  # tasks that were deleted
 
     def of(self, version: str) -> dict[int, dict[str, Any]]:
@@ -58,6 +60,9 @@ class PredictionShelf:
 
     def import_predictions(self, project_id: int, predictions: Sequence[Mapping[str, Any]]) -> int:
         self._called("import_predictions")
+        self.predictions.extend(self._late)
+        self._late = [dict(one) for one in predictions] if "import_predictions:late" in self.breaks else []
+        self._break("import_predictions:late")
         self.predictions.extend(dict(one) for one in predictions)
         self._break("import_predictions:after")
         return len(predictions)

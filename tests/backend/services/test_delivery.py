@@ -258,6 +258,47 @@ def test_a_delivery_that_broke_off_is_resumed_without_doubles(
     assert deliver(shop, shelf)["own_unchanged"] == 60
 
 
+@pytest.mark.parametrize("how", [Crash(), LabelStudioError("No answer in time.", retry=True)], ids=["crash", "slow"])
+def test_an_import_that_label_studio_ends_after_it_was_sent_again(
+    shop: Workshop, shelf: PredictionShelf, how: BaseException
+) -> None:
+    shelf.breaks["import_predictions:late"] = how
+    with pytest.raises((Crash, JobFailed)):
+        deliver(shop, shelf)
+    assert shelf.predictions == []
+    shop.clock.forward(5)
+    assert deliver(shop, shelf)["doubled"] == 4
+    for version in ("consensus@r1", *(f"annotator:{who}@r1" for who in "123")):
+        assert set(shelf.of(version)) == OPEN  # no doubles
+    assert shelf.selected == "consensus@r1"
+    shop.clock.forward(1000)
+    figures = deliver(shop, shelf)
+    assert (figures["own"], figures["own_unchanged"], figures["consensus"]) == (0, 60, 0)
+
+
+@pytest.mark.parametrize("where", ["delete_version", "delete_version:after", "import_predictions"])
+def test_a_crash_while_doubles_are_cleared_loses_nothing(
+    shop: Workshop, shelf: PredictionShelf, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf.breaks["import_predictions:late"] = Crash()
+    with pytest.raises(Crash):
+        deliver(shop, shelf)
+
+    drop = Delivery._drop
+
+    def dropping(self: Delivery, this: Any, versions: Any) -> None:
+        shelf.breaks[where] = Crash()
+        drop(self, this, versions)
+
+    monkeypatch.setattr(Delivery, "_drop", dropping)
+    with pytest.raises(Crash):
+        deliver(shop, shelf)
+    monkeypatch.setattr(Delivery, "_drop", drop)
+    deliver(shop, shelf)
+    for version in ("consensus@r1", *(f"annotator:{who}@r1" for who in "123")):
+        assert set(shelf.of(version)) == OPEN  # no doubles
+
+
 @pytest.mark.parametrize("where", STEPS)
 def test_a_later_delivery_that_broke_off_leaves_what_did_not_change(
     shop: Workshop, shelf: PredictionShelf, where: str
