@@ -2,7 +2,8 @@
 
 `webhook` runs inside the annotator's own request (Label Studio waits for it, for a second at most, and never repeats
 it), so it does no more than one durable write. Its payload is a hint: anyone may forge one, so nothing is read from it
-but which tasks to look at; tokens and passwords in it are never touched. `sync` reads those tasks from Label Studio.
+but which tasks to look at, and, for a project not heard of before, what it is called and how it is labelled until it is
+read from Label Studio; tokens and passwords in it are never touched. `sync` reads those tasks from Label Studio.
 """
 
 from __future__ import annotations
@@ -61,13 +62,13 @@ class Ingest:
             )
         if body.get("project") is None:
             return self._without_project(action)
-        project = self._project(action, body["project"])
+        project = self._project(body["project"])
         if action == START_TRAINING:
             return WebhookOutcome(
                 accepted=True, project=project.key, marked=0, message="A training is wanted.", start_training=True
             )
         if action in PROJECT_ACTIONS:
-            return WebhookOutcome(accepted=True, project=project.key, marked=0, message="The project was noted.")
+            return self._compare(project, "The project will be read from Label Studio.")
         return self._mark(action, project, body)
 
     def configured(self, key: str, label_config: str) -> Project:
@@ -112,7 +113,7 @@ class Ingest:
         recovered(self._store, key)
         return totals
 
-    def _project(self, action: str, value: object) -> Project:
+    def _project(self, value: object) -> Project:
         """The project that an event names; made known when it is new."""
         raw: Mapping[str, Any] = {"id": value} if _is_id(value) else _object(value, "project")
         project_id = raw.get("id")
@@ -126,9 +127,13 @@ class Ingest:
                 raise NotFound("Polyvox does not know this project, and the event does not say when it was created.")
             key = found.key
         known = self._store.projects.get(key)
-        if known is None or action in PROJECT_ACTIONS | {START_TRAINING}:
-            return self._reader.remember(key, title=title, config=config)
-        return known
+        return known if known is not None else self._reader.remember(key, title=title, config=config)
+
+    def _compare(self, project: Project, message: str) -> WebhookOutcome:
+        """Have a project compared with Label Studio, which is asked what is true."""
+        if self._settings.label_studio_url:
+            self._store.jobs.enqueue(JobKind.RECONCILE, project.key)
+        return WebhookOutcome(accepted=True, project=project.key, marked=0, message=message)
 
     def _mark(self, action: str, project: Project, body: Mapping[str, Any]) -> WebhookOutcome:
         if action in DELETE_ACTIONS:

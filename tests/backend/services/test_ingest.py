@@ -144,6 +144,21 @@ def test_what_a_payload_claims_about_votes_is_not_believed(at: Bench) -> None:
     assert at.labels() == {(task_id, "5"): "A"}
 
 
+@pytest.mark.parametrize("action", ["PROJECT_UPDATED", "PROJECT_CREATED", "START_TRAINING"])
+def test_a_forged_configuration_is_not_believed(at: Bench, action: str) -> None:
+    task_id = at.studio.add_task(at.project_id)
+    at.studio.annotate(task_id, 5, "A")
+    at.store.tasks.mark_dirty(at.key, [task_id])
+    at.sync()
+    forged = at.studio.projects[at.project_id] | {"label_config": "<View/>", "title": "Forged"}
+    assert at.ingest.webhook({"action": action, "project": forged}).accepted
+    assert at.waiting(JobKind.RECONCILE) == (action != "START_TRAINING")
+    at.sync()
+    known = at.store.projects.get(at.key)
+    assert known is not None and (known.title, known.label_config) == ("A project", CHOICES)
+    assert at.labels() == {(task_id, "5"): "A"} and at.dirty() == []
+
+
 def test_a_forged_deletion_deletes_nothing(at: Bench) -> None:
     task_id = at.studio.add_task(at.project_id)
     at.studio.annotate(task_id, 5, "A")
@@ -310,9 +325,12 @@ def test_a_changed_config_has_all_tasks_read_again(at: Bench) -> None:
     project["title"] = "Renamed"
     project["label_config"] = CHOICES.replace("<View>", "<View> ")
     at.ingest.webhook(at.hook("PROJECT_UPDATED"))
+    assert at.waiting(JobKind.RECONCILE)
+    at.reconcile()
     assert at.dirty() == []  # nothing that matters to votes
     project["label_config"] = CHOICES.replace('name="label"', 'name="tone"')
     at.ingest.webhook(at.hook("PROJECT_UPDATED"))
+    at.reconcile()
     assert at.dirty() == [EVERY_TASK]
     known = at.store.projects.get(at.key)
     assert known is not None and known.title == "Renamed"

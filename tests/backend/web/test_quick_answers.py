@@ -105,21 +105,14 @@ def test_events_without_payload_are_quick_too(body: dict[str, object], services:
 def test_a_changed_configuration_costs_as_much_in_a_large_project(services: Services, spied: list[str]) -> None:
     """Every task has to be read again, which is a job's business."""
     client = create_app(services).test_client()
-    for number, body in enumerate((
-        {**recorded("webhook_project_updated.json")["body"], "action": "PROJECT_UPDATED"},
-        {"project": KEY, "schema": None},
-    )):
-        body = copy.deepcopy(body)
-        changed = CONFIG.replace('name="label"', f'name="label{number}"')
-        if "schema" in body:
-            body["schema"] = changed
-        else:
-            body["project"]["label_config"] = changed
+    setup = {"project": KEY, "schema": CONFIG.replace('name="label"', 'name="label1"')}
+    update = copy.deepcopy(recorded("webhook_project_updated.json")["body"]) | {"action": "PROJECT_UPDATED"}
+    for path, body in (("/setup", setup), ("/webhook", update)):
         spied.clear()
-        assert client.post("/setup" if "schema" in body else "/webhook", json=body).status_code < 300
+        assert client.post(path, json=body).status_code < 300
         assert len(spied) <= MOST_STATEMENTS
         assert [plan for plan in plans(services, list(spied)) if walks(plan)] == []
-        assert EVERY_TASK in dict(services.store.tasks.dirty(KEY, 1000))
+        assert (EVERY_TASK in dict(services.store.tasks.dirty(KEY, 1000))) == (path == "/setup")
         services.store.tasks.clear_dirty(KEY, services.store.tasks.dirty(KEY, 1000))
     services.store.projects.ensure(KEY, label_config=CONFIG)
 
