@@ -119,6 +119,8 @@ class AnnotatorActivity:
 
 
 class JobKind(StrEnum):
+    """What a job does."""
+
     SYNC = "sync"  # refetch the dirty tasks of a project
     RECONCILE = "reconcile"  # walk updated_at, sweep ids
     ENCODE = "encode"  # fill the feature cache
@@ -127,6 +129,8 @@ class JobKind(StrEnum):
 
 
 class JobState(StrEnum):
+    """Where a job stands."""
+
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"
@@ -156,6 +160,8 @@ class Job:
 
 
 class Verdict(StrEnum):
+    """What the gate said of a version."""
+
     PUBLISHED = "published"
     REJECTED = "rejected"  # a paired test showed it worse, or nothing could be shown; the reason is in the figures
 

@@ -51,11 +51,13 @@ class SqlProjectStore:
         return _project(stored)
 
     def get(self, key: str) -> records.Project | None:
+        """See `ports.ProjectStore`."""
         with self._db.read() as connection:
             row = self._row(connection, key)
         return None if row is None else _project(row)
 
     def by_label_studio_id(self, label_studio_id: int) -> records.Project | None:
+        """See `ports.ProjectStore`."""
         statement = (
             select(projects)
             .where(projects.c.label_studio_id == label_studio_id)
@@ -109,6 +111,7 @@ class SqlProjectStore:
             connection.execute(update(projects).where(projects.c.id == row_id).values(values))
 
     def findings(self, key: str) -> list[str]:
+        """See `ports.ProjectStore`."""
         statement = select(findings.c.sentences).where(findings.c.project_id == id_of(key))
         with self._db.read() as connection:
             rows = connection.execute(statement.order_by(findings.c.check_name)).scalars()

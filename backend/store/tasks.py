@@ -45,6 +45,7 @@ class SqlTaskStore:
             marks.mark(self._db, connection, project_id(connection, project), ids)
 
     def dirty(self, project: str, limit: int) -> list[tuple[int, int]]:
+        """See `ports.TaskStore`."""
         statement = (
             select(dirty.c.task_id, dirty.c.sequence)
             .where(dirty.c.project_id == id_of(project))
@@ -55,6 +56,7 @@ class SqlTaskStore:
             return [(task_id, sequence) for task_id, sequence in connection.execute(statement)]
 
     def clear_dirty(self, project: str, cleared: Iterable[tuple[int, int]]) -> None:
+        """See `ports.TaskStore`."""
         wanted = dict(cleared)
         with self._db.write() as connection:
             ours = dirty.c.project_id == project_id(connection, project)
@@ -66,17 +68,21 @@ class SqlTaskStore:
                 connection.execute(delete(dirty).where(ours, dirty.c.task_id.in_(done)))
 
     def dirty_count(self, project: str) -> int:
+        """See `ports.TaskStore`."""
         return self._count(dirty.c.project_id == id_of(project))
 
     def newest_mark(self, project: str) -> int:
+        """See `ports.TaskStore`."""
         with self._db.read() as connection:
             newest = connection.execute(select(func.max(dirty.c.sequence)).where(dirty.c.project_id == id_of(project)))
             return int(newest.scalar() or 0)
 
     def task_of_annotation(self, project: str, annotation_ids: Iterable[int]) -> dict[int, int]:
+        """See `ports.TaskStore`."""
         return {row.annotation_id: row.task_id for row in self._annotations(project, annotation_ids)}
 
     def known_annotator(self, project: str, annotation_ids: Iterable[int]) -> dict[int, str]:
+        """See `ports.TaskStore`."""
         return {row.annotation_id: row.annotator for row in self._annotations(project, annotation_ids)}
 
     def remove(self, project: str, task_ids: Iterable[int]) -> int:
@@ -101,11 +107,13 @@ class SqlTaskStore:
         return known
 
     def ids(self, project: str) -> NDArray[np.int64]:
+        """See `ports.TaskStore`."""
         statement = select(tasks.c.task_id).where(_present(project)).order_by(tasks.c.task_id)
         with self._db.read() as connection:
             return np.fromiter((row[0] for row in connection.execute(statement)), np.int64)
 
     def get(self, project: str, task_ids: Sequence[int]) -> list[records.Task]:
+        """See `ports.TaskStore`."""
         found: dict[int, records.Task] = {}
         with self._db.read() as connection:
             for ids in chunks(task_ids):
@@ -125,6 +133,7 @@ class SqlTaskStore:
             after_id = page[-1].id
 
     def count(self, project: str) -> int:
+        """See `ports.TaskStore`."""
         return self._count(_present(project))
 
     def _count(self, condition: ColumnElement[bool]) -> int:
