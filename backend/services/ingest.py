@@ -16,7 +16,7 @@ from typing import Any
 from backend.errors import ClientError, JobFailed, LabelStudioError, NotFound
 from backend.ports import Clock, LabelStudio, Progress, Store
 from backend.records import EVERY_TASK, JobKind, Project
-from backend.services.reading import Reader, failed, key_of, recovered
+from backend.services.reading import Reader, failed, key_of, recovered, text_of
 from backend.settings import Settings
 
 BATCH = 100  # tasks that are fetched, decoded and written at a time
@@ -93,7 +93,8 @@ class Ingest:
                 every = [mark for mark in marks if mark[0] == EVERY_TASK]
                 if every:  # the configuration is another one now
                     self._reader.mark_every_task(key, every[0])
-                    config = self._reader.config(self._reader.known(key))
+                    project = self._reader.known(key)
+                    config = self._reader.config(project)
                     continue
                 ids = [task_id for task_id, _ in marks]
                 raw = self._label_studio.tasks_by_id(project.label_studio_id, ids)
@@ -120,7 +121,7 @@ class Ingest:
         if not _is_id(project_id):
             raise ClientError("project.id is not the id of a project.")
         key = key_of(raw)
-        title, config = _text(raw.get("title")), _text(raw.get("label_config"))
+        title, config = text_of(raw.get("title")), text_of(raw.get("label_config"))
         if key is None:
             found = self._store.projects.by_label_studio_id(int(str(project_id)))
             if found is None:
@@ -199,7 +200,3 @@ def _object(value: object, name: str) -> Mapping[str, Any]:
 
 def _is_id(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_ID
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

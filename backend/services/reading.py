@@ -61,7 +61,7 @@ class Reader:
         key = key_of(raw)
         if key is not None and key != project.key:
             raise JobFailed("Label Studio was set up anew: its project of this id was made at another time.")
-        return self.remember(project.key, title=_text(raw.get("title")), config=_text(raw.get("label_config"))), raw
+        return self.remember(project.key, title=text_of(raw.get("title")), config=text_of(raw.get("label_config"))), raw
 
     def remember(self, key: str, *, title: str, config: str) -> Project:
         """Store title and configuration; marks all tasks, by a single mark, when the configuration changed."""
@@ -84,7 +84,11 @@ class Reader:
             raise JobFailed(f"The labeling configuration cannot be read: {error}") from error
 
     def take_over(self, project: Project, config: LabelConfig, raw_tasks: Sequence[Mapping[str, Any]]) -> Taken:
-        """Decode raw tasks and make the store equal to them, in one transaction."""
+        """Decode raw tasks and make the store equal to them, in one transaction.
+
+        `config` is that of `project` as it was read; where another one was stored meanwhile, the tasks are marked to be
+        read again, since the mark of the new configuration may have been used up before they were there.
+        """
         if not raw_tasks:
             return Taken()
         ids = [task["id"] for task in raw_tasks]
@@ -109,6 +113,8 @@ class Reader:
                 continue
             snapshots.append(snapshot)
         changed = self._store.tasks.take_over(project.key, snapshots)
+        if matters(project.label_config, self.known(project.key).label_config):
+            self._store.tasks.mark_dirty(project.key, ids)
         return Taken(changed_votes=changed, unreadable=len(raw_tasks) - len(snapshots))
 
 
@@ -167,5 +173,6 @@ def _orphans(raw_tasks: Iterable[Mapping[str, Any]]) -> list[int]:
     return [each["id"] for each in annotations if each.get("completed_by") is None and isinstance(each.get("id"), int)]
 
 
-def _text(value: Any) -> str:
+def text_of(value: object) -> str:
+    """The text that Label Studio sent; "" for anything else."""
     return value if isinstance(value, str) else ""

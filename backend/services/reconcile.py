@@ -71,7 +71,7 @@ class Reconciler:
             self._learn_names(key)
             refused = self._register_webhook(project)
             self._check_webhooks(project, refused)
-            self._walk(project, self._reader.config(project), _count(raw), figures, progress)
+            self._walk(project, _count(raw), figures, progress)
             state = self._store.projects.sync_state(key)
             if self._sweep_is_due(state):
                 progress(0.95, "comparing task ids")
@@ -85,12 +85,13 @@ class Reconciler:
         )
         return vars(figures)
 
-    def _walk(
-        self, project: Project, config: LabelConfig, expected: int, figures: Figures, progress: Progress
-    ) -> None:
-        state = self._store.projects.sync_state(project.key)
+    def _walk(self, project: Project, expected: int, figures: Figures, progress: Progress) -> None:
+        config, state = self._reader.config(project), self._store.projects.sync_state(project.key)
         pages = self._label_studio.changed_tasks(project.label_studio_id, _since(state), page_size=self._page_size)
         for page in pages:
+            now = self._reader.known(project.key)
+            if now.label_config != project.label_config:  # a walk takes minutes; events go on meanwhile
+                project, config = now, self._reader.config(now)
             self._take_page(project, config, page, figures)
             position = _position(page[-1])
             if state.cursor_time is None or position > (state.cursor_time, state.cursor_id):

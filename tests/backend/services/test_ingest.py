@@ -339,6 +339,23 @@ def test_a_changed_config_has_all_tasks_read_again(at: Bench) -> None:
     assert at.dirty() == []
 
 
+def test_a_config_that_changes_while_marks_are_read_is_read_by_once(at: Bench) -> None:
+    ids = [at.studio.add_task(at.project_id) for _ in range(3)]
+    at.store.tasks.mark_dirty(at.key, ids)
+    original, reads = at.studio.tasks_by_id, []
+
+    def changing(project_id: int, task_ids: Any) -> dict[int, dict[str, Any]]:
+        assert len(reads) < 10
+        if not reads:
+            at.ingest.configured(at.key, CHOICES.replace('name="label"', 'name="tone"'))
+        reads.append(task_ids)
+        return original(project_id, task_ids)
+
+    at.studio.tasks_by_id = changing  # type: ignore[method-assign]
+    at.sync()
+    assert len(reads) == 2 and at.dirty() == []
+
+
 def test_setup_and_predict_may_hear_of_a_changed_config_first(at: Bench) -> None:
     ids = [at.studio.add_task(at.project_id) for _ in range(3)]
     for task_id in ids:

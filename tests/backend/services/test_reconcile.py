@@ -245,6 +245,45 @@ def test_a_config_changed_behind_our_back_has_all_tasks_read_again(at: Bench) ->
     assert at.sync()["tasks"] == len(ids)
 
 
+def test_a_walk_decodes_each_page_by_the_config_of_the_moment(at: Bench) -> None:
+    """All was read under the new configuration between two pages, and its marks are gone."""
+    ids = fill(at, 5)
+    at.store.projects.ensure(at.key, label_config=CHOICES)
+    renamed = CHOICES.replace('name="label"', 'name="tone"')
+    original = at.studio.changed_tasks
+
+    def renamed_between(*arguments: Any, **more: Any) -> Iterator[list[dict[str, Any]]]:
+        for number, page in enumerate(original(*arguments, **more)):
+            if number == 1:
+                at.studio.projects[at.project_id]["label_config"] = renamed
+                at.ingest.configured(at.key, renamed)
+                at.store.tasks.mark_dirty(at.key, ids)
+                at.sync()
+            yield page
+
+    at.reconciler._label_studio.changed_tasks = renamed_between  # type: ignore[method-assign]
+    at.reconcile()
+    assert at.dirty() == [] and at.labels() == {}  # nobody answered the renamed control
+
+
+def test_a_config_that_changes_while_a_page_is_decoded_has_the_page_read_again(at: Bench) -> None:
+    ids = fill(at, 2)
+    renamed = CHOICES.replace('name="label"', 'name="tone"')
+    original = at.store.tasks.take_over
+
+    def late(project: str, snapshots: Any) -> int:
+        if at.ingest.configured(at.key, "").label_config == CHOICES:
+            at.ingest.configured(at.key, renamed)
+            at.sync()  # uses up the mark of the new configuration before these tasks are known
+        return original(project, snapshots)
+
+    at.store.tasks.take_over = late  # type: ignore[method-assign]
+    at.reconcile()
+    assert at.dirty() == ids
+    at.sync()
+    assert at.labels() == {} and at.dirty() == []
+
+
 def test_the_webhook_is_made_where_our_address_is_known(tmp_path: Path) -> None:
     with bench(tmp_path, url="http://polyvox:9090/", webhook_secret="s3cret") as at:
         at.store.projects.ensure(at.key)
