@@ -94,7 +94,7 @@ class Reader:
         ids = [task["id"] for task in raw_tasks]
         shown = self._store.deliveries.shown_since(project.key, ids)
         annotators = self._store.tasks.known_annotator(project.key, _orphans(raw_tasks))
-        settings = self._settings.for_project(project.settings)
+        settings = self._settings  # what is read here holds for all projects
         snapshots: list[TaskSnapshot] = []
         for task in raw_tasks:
             try:

@@ -284,6 +284,12 @@ def test_a_config_that_changes_while_a_page_is_decoded_has_the_page_read_again(a
     assert at.labels() == {} and at.dirty() == []
 
 
+def test_overrides_that_make_no_sense_do_not_stop_the_walk(at: Bench) -> None:
+    fill(at, 2)
+    at.store.projects.update_settings(at.key, {"no_such_setting": 1})
+    assert at.reconcile()["changed_votes"] == 2
+
+
 def test_the_webhook_is_made_where_our_address_is_known(tmp_path: Path) -> None:
     with bench(tmp_path, url="http://polyvox:9090/", webhook_secret="s3cret") as at:
         at.store.projects.ensure(at.key)
