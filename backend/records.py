@@ -29,7 +29,7 @@ class Project:
     title: str
     label_config: str  # XML as Label Studio sent it last; "" until known
     version: str | None  # name of the published version ("r12"), None before the first
-    settings: Mapping[str, Any]  # overrides of the service-wide settings (shadow_mode, control_arm_percent ...)
+    settings: Mapping[str, Any]  # overrides of the service-wide settings (shadow_mode, min_votes ...)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

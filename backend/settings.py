@@ -195,7 +195,7 @@ class Settings:
                                  least=0, most=1)
     control_arm_percent: float = setting(
         10.0, "Share of the task-annotator pairs from which pre-annotations are withheld, so that scores are honest; "
-        "0 switches it off.", unit="percent", least=0, most=100, per_project=True)
+        "0 switches it off. The middleware in Label Studio must be given the same.", unit="percent", least=0, most=100)
     shadow_mode: bool = setting(False, "Make and score predictions, but show none.", per_project=True)
 
     annotators_per_task: int = setting(
@@ -209,7 +209,7 @@ class Settings:
                                       unit="annotators", least=0, per_project=True)
     middleware: bool = setting(
         True, "The `labelstudio` middleware is installed in Label Studio. Without it Label Studio cannot tell "
-        "annotators apart, and the control arm withholds whole tasks.", per_project=True)
+        "annotators apart, and the control arm withholds whole tasks.")
     draft_next_tasks: int = setting(
         20, "Drafts are made for this many next tasks of each annotator who gave their token; only without the "
         "middleware.", unit="tasks", least=0, most=1000, per_project=True)

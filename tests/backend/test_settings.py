@@ -168,11 +168,17 @@ def test_combinations_without_effect_are_said():
 
 def test_projects_override_what_is_theirs():
     settings = Settings(label_studio_api_key=SECRET)
-    own = settings.for_project({"shadow_mode": True, "control_arm_percent": 25})
-    assert (own.shadow_mode, own.control_arm_percent, own.label_studio_api_key) == (True, 25.0, SECRET)
-    for wrong in ({"data_dir": "/"}, {"no_such": 1}, {"shadow_mode": "yes"}, {"control_arm_percent": 200}):
+    own = settings.for_project({"shadow_mode": True, "own_active_days": 25})
+    assert (own.shadow_mode, own.own_active_days, own.label_studio_api_key) == (True, 25.0, SECRET)
+    for wrong in ({"data_dir": "/"}, {"no_such": 1}, {"shadow_mode": "yes"}, {"own_active_days": -1}):
         with pytest.raises(SettingsError):
             settings.for_project(wrong)
+
+
+def test_what_the_middleware_has_to_know_is_the_same_for_all_projects():
+    for name, value in (("control_arm_percent", 25.0), ("middleware", False)):
+        with pytest.raises(SettingsError, match="not a setting that a project can override"):
+            Settings().for_project({name: value})
 
 
 def test_the_table_has_one_row_for_each_setting():
