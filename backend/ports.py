@@ -39,7 +39,10 @@ class ProjectStore(Protocol):
     def all(self) -> list[records.Project]: ...
     def update_settings(self, key: str, changes: Mapping[str, Any]) -> None: ...
     def sync_state(self, key: str) -> records.SyncState: ...
-    def set_sync_state(self, key: str, state: records.SyncState) -> None: ...
+    def set_sync_state(self, key: str, state: records.SyncState) -> None:
+        """All of it but `sweep_wanted`, which others may set meanwhile."""
+    def want_sweep(self, key: str) -> None:
+        """Ask for a comparison of all task ids by the next run that begins."""
     def findings(self, key: str) -> list[str]:
         """Sentences of all checks of the project, for people; [] where nothing is wrong."""
     def set_findings(self, key: str, check: str, sentences: Sequence[str]) -> None:
@@ -140,7 +143,10 @@ class VersionStore(Protocol):
     def add(self, version: records.Version) -> None:
         """Record a version; when its verdict is PUBLISHED the project's pointer moves in the same transaction."""
     def published(self, project: str) -> records.Version | None: ...
-    def recent(self, project: str, *, limit: int = 20) -> list[records.Version]: ...
+    def recent(
+        self, project: str, *, limit: int = 20, verdict: records.Verdict | None = None
+    ) -> list[records.Version]:
+        """Newest first; with `verdict` only those that were judged so."""
 
 
 class DeliveryStore(Protocol):

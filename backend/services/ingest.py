@@ -19,6 +19,7 @@ from backend.records import EVERY_TASK, JobKind, Project
 from backend.services.reading import Reader, failed, key_of, recovered, text_of
 from backend.settings import Settings
 
+MARKED_AT_MOST = 2000  # by one event: each mark is a row, and the annotator waits; a comparison finds all there is
 BATCH = 100  # tasks that are fetched, decoded and written at a time
 MAX_ID = 2**63 - 1
 ANNOTATION_ACTIONS = frozenset({"ANNOTATION_CREATED", "ANNOTATION_UPDATED", "ANNOTATIONS_CREATED"})
@@ -143,6 +144,9 @@ class Ingest:
             ids = set(_task_ids(action, body))
             if not ids:
                 raise ClientError(f"{action} names no task.")
+        if len(ids) > MARKED_AT_MOST:
+            self._store.projects.want_sweep(project.key)
+            return self._compare(project, f"{len(ids)} tasks: the project will be compared with Label Studio.")
         self._store.tasks.mark_dirty(project.key, ids)
         some = f"{len(ids)} task{'' if len(ids) == 1 else 's'} will be read again."
         message = some if ids else "Nothing of this is known here; the next comparison with Label Studio will tell."

@@ -118,9 +118,9 @@ class Reconciler:
         figures.unreadable += taken.unreadable
 
     def _sweep_is_due(self, state: SyncState) -> bool:
-        return state.last_sweep is None or self._clock() - state.last_sweep >= timedelta(
-            seconds=self._settings.sweep_every_s
-        )
+        if state.last_sweep is None or (state.sweep_wanted is not None and state.sweep_wanted >= state.last_sweep):
+            return True
+        return self._clock() - state.last_sweep >= timedelta(seconds=self._settings.sweep_every_s)
 
     def _sweep(self, project: Project, expected: int, figures: Figures) -> None:
         # Known ids are read first, so that a task that comes in meanwhile cannot look deleted.

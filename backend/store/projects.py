@@ -91,6 +91,7 @@ class SqlProjectStore:
             cursor_time=optional_time(row.cursor_time),
             cursor_id=row.cursor_id,
             last_sweep=optional_time(row.last_sweep),
+            sweep_wanted=optional_time(row.sweep_wanted),
             last_success=optional_time(row.last_success),
             last_error=row.last_error,
             failures=row.failures,
@@ -109,6 +110,12 @@ class SqlProjectStore:
         with self._db.write() as connection:
             row_id = project_id(connection, key)
             connection.execute(update(projects).where(projects.c.id == row_id).values(values))
+
+    def want_sweep(self, key: str) -> None:
+        """See `ports.ProjectStore`. Raises NotFound."""
+        with self._db.write() as connection:
+            row_id = project_id(connection, key)
+            connection.execute(update(projects).where(projects.c.id == row_id).values(sweep_wanted=self._db.now_us()))
 
     def findings(self, key: str) -> list[str]:
         """See `ports.ProjectStore`."""

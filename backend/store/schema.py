@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-HEAD = "0003"  # the newest migration; a database that is already there is opened without loading Alembic
+HEAD = "0004"  # the newest migration; a database that is already there is opened without loading Alembic
 
 
 class SafeText(TypeDecorator[str]):
@@ -98,9 +98,11 @@ projects = Table(
     Column("cursor_time", BigInteger),
     Column("cursor_id", BigInteger, nullable=False),
     Column("last_sweep", BigInteger),
+    Column("sweep_wanted", BigInteger),
     Column("last_success", BigInteger),
     Column("last_error", SafeText, nullable=False),
     Column("failures", Integer, nullable=False),
+    Column("version_floor", Integer, nullable=False, server_default="0"),
 )
 
 tasks = Table(

@@ -135,6 +135,27 @@ def test_a_project_without_creation_time_is_the_newest_known_of_its_id(at: Bench
         at.ingest.webhook({"action": "TASKS_CREATED", "project": {"id": 98}, "tasks": [{"id": 3}]})
 
 
+def test_a_huge_event_is_a_comparison_instead_of_marks(at: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backend.services.ingest.MARKED_AT_MOST", 3, raising=False)
+    ids = [at.studio.add_task(at.project_id) for _ in range(4)]
+    few = at.ingest.webhook(at.hook("TASKS_CREATED", tasks=[{"id": task_id} for task_id in ids[:3]]))
+    assert few.marked == 3 and not at.waiting(JobKind.RECONCILE)
+    at.sync()
+    at.reconcile()
+    at.later += timedelta(seconds=1)
+    for task_id in ids:
+        at.studio.delete_task(task_id)
+    kept = at.studio.add_task(at.project_id)
+    outcome = at.ingest.webhook(at.hook("TASKS_DELETED", tasks=[{"id": task_id} for task_id in ids]))
+    assert outcome.accepted and outcome.marked == 0 and at.dirty() == [] and at.waiting(JobKind.RECONCILE)
+    at.later += timedelta(seconds=1)
+    figures = at.reconcile()
+    assert (figures["removed"], figures["swept"]) == (4, True)
+    assert at.store.tasks.ids(at.key).tolist() == [kept]
+    at.later += timedelta(seconds=1)
+    assert at.reconcile()["swept"] is False
+
+
 def test_what_a_payload_claims_about_votes_is_not_believed(at: Bench) -> None:
     task_id = at.studio.add_task(at.project_id)
     annotation_id = at.studio.annotate(task_id, 5, "A")

@@ -3,6 +3,7 @@ import pytest
 from backend.errors import ClientError, NotFound
 from backend.records import SyncState
 from backend.store import SqlStore
+from tests.backend.store.conftest import FakeClock
 from tests.backend.store.samples import KEY, NOON, minutes
 
 
@@ -52,3 +53,12 @@ def test_sync_state_comes_back_as_it_was(store: SqlStore) -> None:
     )
     store.projects.set_sync_state(KEY, state)
     assert store.projects.sync_state(KEY) == state
+
+
+def test_a_wanted_sweep_is_not_forgotten_by_a_run_that_does_not_know_of_it(store: SqlStore, clock: FakeClock) -> None:
+    before = store.projects.sync_state(KEY)
+    store.projects.want_sweep(KEY)
+    store.projects.set_sync_state(KEY, before)
+    assert store.projects.sync_state(KEY).sweep_wanted == clock.now
+    with pytest.raises(NotFound):
+        store.projects.want_sweep("9.9")
