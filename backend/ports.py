@@ -139,7 +139,10 @@ class JobStore(Protocol):
 class VersionStore(Protocol):
     """Trained versions, and which one answers."""
 
-    def next_number(self, project: str) -> int: ...
+    def next_number(self, project: str) -> int:
+        """One more than the highest there is, and than the highest that `reserve` was told of."""
+    def reserve(self, project: str, number: int) -> None:
+        """Numbers up to this one were given by an earlier life of Polyvox; writes only what is news."""
     def add(self, version: records.Version) -> None:
         """Record a version; when its verdict is PUBLISHED the project's pointer moves in the same transaction."""
     def published(self, project: str) -> records.Version | None: ...

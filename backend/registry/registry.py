@@ -122,8 +122,8 @@ class Registry:
         if pointed is None:
             return
         yield pointed
-        for version in self._store.versions.recent(project, limit=100):
-            if version.verdict is Verdict.PUBLISHED and version.number < pointed.number:
+        for version in self._store.versions.recent(project, limit=100, verdict=Verdict.PUBLISHED):
+            if version.number < pointed.number:
                 yield version
 
     def _ladder(self, version: Version) -> Ladder | None:
@@ -180,9 +180,10 @@ class Registry:
 
     def _prune(self, project: str) -> None:
         """Remove the files of all but the last published versions, and what crashes left behind."""
-        published = [v for v in self._store.versions.recent(project, limit=100) if v.verdict is Verdict.PUBLISHED]
-        kept = {Path(version.path).name for version in published[: self._keep]}
-        old = {Path(version.path).name for version in published[self._keep :]}
+        published = self._store.versions.recent(project, limit=100, verdict=Verdict.PUBLISHED)
+        pointed = self._store.versions.published(project)  # whatever else is true, what answers keeps its files
+        kept = {Path(version.path).name for version in [*published[: self._keep], *([pointed] if pointed else [])]}
+        old = {Path(version.path).name for version in published[self._keep :]} - kept
         root = self._folder / _folder_name(project)
         if not root.is_dir():
             return

@@ -19,10 +19,20 @@ class SqlVersionStore:
         self._db = database
 
     def next_number(self, project: str) -> int:
-        """One more than the highest there is; 1 for the first."""
-        statement = select(func.max(versions.c.number)).where(versions.c.project_id == id_of(project))
+        """See `ports.VersionStore`; 1 for the first."""
+        highest = select(func.max(versions.c.number)).where(versions.c.project_id == id_of(project))
+        floor = select(projects.c.version_floor).where(projects.c.key == project)
         with self._db.read() as connection:
-            return int(connection.execute(statement).scalar() or 0) + 1
+            return max(connection.execute(each).scalar() or 0 for each in (highest, floor)) + 1
+
+    def reserve(self, project: str, number: int) -> None:
+        """See `ports.VersionStore`. Raises NotFound when there is something to write and the project is unknown."""
+        if number < self.next_number(project):
+            return
+        with self._db.write() as connection:
+            row_id = project_id(connection, project, lock=True)
+            higher = (projects.c.id == row_id) & (projects.c.version_floor < number)
+            connection.execute(update(projects).where(higher).values(version_floor=number))
 
     def add(self, version: records.Version) -> None:
         """Raises NotFound for an unknown project, IntegrityError when the number is taken."""
@@ -51,9 +61,13 @@ class SqlVersionStore:
             row = connection.execute(statement.order_by(versions.c.number.desc()).limit(1)).first()
         return None if row is None else _version(row)
 
-    def recent(self, project: str, *, limit: int = 20) -> list[records.Version]:
-        """Newest first."""
+    def recent(
+        self, project: str, *, limit: int = 20, verdict: records.Verdict | None = None
+    ) -> list[records.Version]:
+        """See `ports.VersionStore`."""
         statement = _select(project).order_by(versions.c.number.desc()).limit(limit)
+        if verdict is not None:
+            statement = statement.where(versions.c.verdict == verdict.value)
         with self._db.read() as connection:
             return [_version(row) for row in connection.execute(statement)]
 

@@ -195,6 +195,21 @@ def test_old_checkpoints_are_removed_and_so_is_what_a_crash_left(store: SqlStore
     assert young.exists()  # somebody may be writing it
 
 
+def test_many_rejections_in_a_row_leave_what_answers_its_files(store: SqlStore, tmp_path: Path, fitted: Fit) -> None:
+    registry = Registry(store=store, folder=tmp_path / "models")
+    publish(registry, fitted)
+    publish(registry, fitted)
+    for folder in (tmp_path / "models" / KEY).iterdir():
+        os.utime(folder, (time.time() - 7200,) * 2)
+    for _ in range(101):
+        publish(registry, fitted, REJECT)
+    newest = store.versions.published(KEY)
+    assert newest is not None and newest.name == "r2" and (tmp_path / "models" / newest.path).is_dir()
+    spoil(tmp_path / "models" / newest.path)
+    stands_in = Registry(store=store, folder=tmp_path / "models").published(KEY)
+    assert stands_in is not None and stands_in.version.name == "r1"
+
+
 def test_when_the_files_cannot_be_written_nothing_is_recorded(store: SqlStore, tmp_path: Path, fitted: Fit) -> None:
     (tmp_path / "models").write_text("a file where the folder should be")
     registry = Registry(store=store, folder=tmp_path / "models")
