@@ -2,7 +2,8 @@
 
 Shape legend: U units with votes, A annotators, N votes of one control, C classes of its space.
 Invariants: a vote whose value is outside its space, or whose control has no space, is not there; an annotator keeps
-the index that an earlier ladder gave them; folds and held-out units depend on ids alone.
+the index that an earlier ladder gave them; folds and held-out units depend on ids alone; a vote of somebody anonymous
+teaches what people have in common and is never scored, since nobody will be shown what is predicted for it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from model.votes import Provenance, Votes
 Tokens = NDArray[np.float16]  # (T, D) of one unit
 
 
+def nobody(annotator: str) -> bool:
+    """The predicate of projects in which every annotator is a person."""
+    return False
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingSet:
     """Everything that a fit may look at."""
@@ -30,6 +36,7 @@ class TrainingSet:
     spaces: Mapping[str, Space]  # control -> space
     tokens: Callable[[Sequence[str]], list[Tokens]]  # units -> tokens of each
     heldout: Callable[[str], bool]  # unit -> never trained on
+    anonymous: Callable[[str], bool] = nobody  # annotator -> nobody whom a later vote could come from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +45,7 @@ class Targets:
 
     space: Space
     unit: NDArray[np.int64]  # (N,) index into Dataset.units
-    annotator: NDArray[np.int64]  # (N,) index into Dataset.annotators
+    annotator: NDArray[np.int64]  # (N,) index into Dataset.annotators; A: anonymous, answered for by the generic row
     y: NDArray[np.float32]  # (N, C)
     weight: NDArray[np.float32]  # (N,) echoes weigh less
     scored: NDArray[np.bool_]  # (N,)
@@ -81,7 +88,7 @@ def build_dataset(data: TrainingSet, config: LadderConfig, known: Sequence[str] 
         raise NotEnoughVotes("there are no votes that fit the controls of this project")
     unit_position = np.full(len(votes.units), -1)
     unit_position[used] = np.arange(len(used))
-    annotators, annotator_position = _annotators(votes, columns, known)
+    annotators, annotator_position = _annotators(votes, columns, known, data.anonymous)
     controls = {}
     for name, (rows, encoded) in columns.items():
         if not len(rows):
@@ -93,7 +100,7 @@ def build_dataset(data: TrainingSet, config: LadderConfig, known: Sequence[str] 
             annotator=annotator_position[votes.annotator[rows]],
             y=encoded,
             weight=votes.weight[rows] * np.where(echo, np.float32(config.echo_weight), np.float32(1.0)),
-            scored=votes.scored[rows],
+            scored=votes.scored[rows] & (annotator_position[votes.annotator[rows]] < len(annotators)),
         )
     units = tuple(votes.units[index] for index in used)
     heldout = np.array([data.heldout(unit) for unit in units], dtype=np.bool_)
@@ -127,15 +134,17 @@ def _rows(votes: Votes, control: str, space: Space) -> tuple[NDArray[np.int64], 
 
 
 def _annotators(
-    votes: Votes, columns: Mapping[str, tuple[NDArray[np.int64], NDArray[np.float32]]], known: Sequence[str]
+    votes: Votes, columns: Mapping[str, tuple[NDArray[np.int64], NDArray[np.float32]]], known: Sequence[str],
+    anonymous: Callable[[str], bool],
 ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """The annotator table, and the position in it of each annotator of `votes` (-1 for those without usable votes)."""
+    """The annotator table, and the position in it of each annotator of `votes` (-1 for those without usable votes, A
+    for those who are anonymous)."""
     used = np.unique(np.concatenate([votes.annotator[rows] for rows, _ in columns.values()]))
     names = [votes.annotators[index] for index in used]
-    table = tuple(known) + tuple(sorted(set(names) - set(known)))
+    table = tuple(known) + tuple(sorted({name for name in names if not anonymous(name)} - set(known)))
     position_of = {name: index for index, name in enumerate(table)}
     position = np.full(len(votes.annotators), -1, dtype=np.int64)
-    position[used] = [position_of[name] for name in names]
+    position[used] = [position_of.get(name, len(table)) for name in names]
     return table, position
 
 

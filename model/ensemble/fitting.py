@@ -52,6 +52,8 @@ def fit(
     """
     started = time.monotonic()
     progress(0.0, "reading votes")
+    if previous and any(map(data.anonymous, previous.annotators)):
+        previous = None  # its network has queries for nobody; growing cannot take them out
     dataset = build_dataset(data, config, previous.annotators if previous else ())
     progress(0.02, "loading features")
     store = TokenStore(
@@ -92,7 +94,7 @@ def _fit_control(
         prior=fit_prior(learn, people, config.prior_strength),
         pooled=fit_pooled(store.mean_tokens, learn, people, result.penalties[name]),
         stack=stack,
-        panel=np.bincount(dataset.controls[name].annotator, minlength=people) > 0,
+        panel=np.bincount(dataset.controls[name].annotator, minlength=people)[:people] > 0,
         spread=fit_spread(learn.space, pooled_scores, item.targets.unit[scored], item.targets.y[scored]),
     )
 

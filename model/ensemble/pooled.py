@@ -54,6 +54,11 @@ class Pooled:
         return self.content(features)[:, None] + self.bias
 
 
+def _generic_too(own: Floats) -> Floats:
+    """Own biases (A, C) with a row for votes that nobody's bias explains, (A + 1, C)."""
+    return np.vstack([own, np.zeros((1, own.shape[1]))])
+
+
 def fit_pooled(
     features: NDArray[np.floating], targets: Targets, annotators: int, penalty: float, start: Pooled | None = None
 ) -> Pooled:
@@ -68,13 +73,13 @@ def fit_pooled(
 
     def objective(flat: Floats) -> tuple[float, Floats]:
         weight, bias, own = flat[: split[0]].reshape(d, c), flat[split[0] : split[1]], flat[split[1] :].reshape(-1, c)
-        scores = (f @ weight)[row] + bias + own[targets.annotator]
+        scores = (f @ weight)[row] + bias + _generic_too(own)[targets.annotator]
         loss, slope = loss_and_slope(targets.space, scores, targets.y)
         slope = slope * targets.weight[:, None]  # (N, C)
         by_unit = np.stack([np.bincount(row, weights=slope[:, k], minlength=len(used)) for k in range(c)], 1)
         by_annotator = np.stack(
             [np.bincount(targets.annotator, weights=slope[:, k], minlength=annotators) for k in range(c)], 1
-        )
+        )[:annotators]
         value = float(loss @ targets.weight) + 0.5 * penalty * np.square(weight).sum()
         value += 0.5 * _BIAS_PRECISION * np.square(own).sum()
         gradient = (f.T @ by_unit + penalty * weight, slope.sum(0), by_annotator + _BIAS_PRECISION * own)

@@ -18,10 +18,10 @@ def fit_prior(targets: Targets, annotators: int, strength: float) -> NDArray[np.
     """Probabilities (A + 1, C); the last row is for an annotator without votes."""
     classes = targets.y.shape[1]
     weighted = targets.y * targets.weight[:, None]
-    count = np.zeros((annotators, classes))
+    count = np.zeros((annotators + 1, classes))
     np.add.at(count, targets.annotator, weighted)
-    total = np.bincount(targets.annotator, weights=targets.weight, minlength=annotators)
+    total = np.bincount(targets.annotator, weights=targets.weight, minlength=annotators + 1)
     start = 1.0 / classes if targets.space.kind is ValueKind.CLASS else 0.5
     everybody = (weighted.sum(0, dtype=np.float64) + start) / (float(targets.weight.sum()) + 1.0)
     own = (count + strength * everybody) / (total + strength)[:, None]
-    return np.vstack([own, everybody])
+    return np.vstack([own[:annotators], everybody])

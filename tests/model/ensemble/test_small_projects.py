@@ -13,12 +13,12 @@ from model.votes import Vote, Votes
 SPACE = SingleChoice(("x", "y"))
 
 
-def _data(votes, space=SPACE, *, heldout=lambda unit: False, tokens=None):
+def _data(votes, space=SPACE, *, heldout=lambda unit: False, tokens=None, anonymous=lambda annotator: False):
     rng = np.random.default_rng(0)
     content = {vote.unit: rng.normal(size=(3, 8)).astype(np.float16) for vote in votes}
     return TrainingSet(
         votes=Votes.from_votes(votes), spaces={"c": space}, heldout=heldout,
-        tokens=tokens or (lambda units: [content[unit] for unit in units]),
+        tokens=tokens or (lambda units: [content[unit] for unit in units]), anonymous=anonymous,
     )
 
 
@@ -78,3 +78,30 @@ def test_nan_features_name_the_unit(quick):
 def test_everything_held_out(quick):
     with pytest.raises(NotEnoughVotes, match="held out"):
         fit(_data([_vote(1, "a", "x")], heldout=lambda unit: True), quick)
+
+
+def test_the_anonymous_teach_but_have_no_seat(quick):
+    """Votes that nobody stands behind any more: no query, no seat in the panel, no score; yet they teach."""
+    people = [_vote(u, name, "xy"[u % 2]) for u in range(24) for name in "ab"]
+    gone = [_vote(u, f"gone:{u}", "x") for u in range(24)]
+    found = fit(_data(people + gone, anonymous=lambda annotator: annotator.startswith("gone:")), quick)
+    assert found.ladder.annotators == ("a", "b")
+    assert found.ladder.committee.network.annotators == 2
+    state = found.ladder.controls["c"]
+    assert state.panel.tolist() == [True, True]
+    assert state.prior[-1, 0] > 0.6  # 48 of 72 votes
+    assert len(found.cross_validation["c"].targets) == 48
+    given = Votes.from_votes([_vote(1, name, "y") for name in "ab"])
+    tokens = [np.zeros((2, 8), np.float16)]
+    agreed = found.ladder.predict(tokens, [], units=["1"], given=given)["c"].consensus
+    np.testing.assert_allclose(agreed, [[0.0, 1.0]])
+    again = fit(_data(people + gone, anonymous=lambda annotator: annotator == "a"), quick, previous=found.ladder)
+    assert not again.figures["warm"] and "a" not in again.ladder.annotators
+
+
+def test_all_votes_anonymous(quick):
+    votes = [_vote(u, "gone", "xy"[u % 2]) for u in range(12)]
+    found = fit(_data(votes, anonymous=lambda annotator: True), quick)
+    answer = found.ladder.predict([np.zeros((2, 8), np.float16)], ["a"])["c"]
+    np.testing.assert_allclose(answer.served.sum(-1), 1.0)
+    np.testing.assert_allclose(answer.consensus, [[0.5, 0.5]])
