@@ -8,11 +8,14 @@ so are those whose `updated_at` only our own predictions moved. Once a run began
 stamped before it can still turn up, and the overlap is left out: a big import is not read again and again.
 
 A sweep, now and then, compares all ids: what is gone is removed, what was missed is marked to be read.
+
+Predictions that Label Studio keeps from before Polyvox' database was lost have numbers, too; new versions begin above.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -32,6 +35,7 @@ from backend.settings import Settings
 logger = logging.getLogger(__name__)
 
 OVERLAP = timedelta(seconds=120)
+OURS = re.compile(r"(?:consensus|annotator:.+)@r([0-9]{1,9})", re.DOTALL)  # names of versions of predictions
 SETTLED = OVERLAP + timedelta(minutes=8)  # by as much may our clock differ from Label Studio's
 PAGE = 200  # tasks with all their annotations in memory at a time
 
@@ -68,6 +72,7 @@ class Reconciler:
         figures, began = Figures(), self._clock()
         try:
             project, raw = self._reader.refresh(project)
+            self._reserve_numbers(project)
             self._learn_names(key)
             refused = self._register_webhook(project)
             self._check_webhooks(project, refused)
@@ -136,6 +141,18 @@ class Reconciler:
             self._store.tasks.mark_dirty(project.key, missed.tolist())
         figures.missed = len(missed)
         figures.swept = True
+
+    def _reserve_numbers(self, project: Project) -> None:
+        """A version that is called like one of an earlier life would count as delivered, and higher ones would stay."""
+        try:
+            there = self._label_studio.prediction_versions(project.label_studio_id)
+        except LabelStudioError as error:
+            if error.http_status != 403:
+                raise
+            logger.info("the token may not list prediction versions, so nothing can be delivered either")
+            return
+        numbers = [int(match[1]) for match in map(OURS.fullmatch, there) if match]
+        self._store.versions.reserve(project.key, max(numbers, default=0))
 
     def _learn_names(self, key: str) -> None:
         try:

@@ -290,6 +290,19 @@ def test_overrides_that_make_no_sense_do_not_stop_the_walk(at: Bench) -> None:
     assert at.reconcile()["changed_votes"] == 2
 
 
+def test_new_versions_begin_above_those_that_label_studio_keeps_from_an_earlier_life(at: Bench) -> None:
+    first, second = fill(at, 2)
+    assert at.reconcile() and at.store.versions.next_number(at.key) == 1
+    for version in ("consensus@r7", "annotator:5@r12", "consensus@r3", "another model@r99", "consensus@r1x", "r40"):
+        at.studio.import_predictions(at.project_id, [{"task": first, "model_version": version, "result": []}])
+    at.reconcile()
+    assert at.store.versions.next_number(at.key) == 13
+    at.studio.import_predictions(at.project_id, [{"task": second, "model_version": "consensus@r4", "result": []}])
+    at.studio.delete_version(at.project_id, "annotator:5@r12")
+    at.reconcile()
+    assert at.store.versions.next_number(at.key) == 13
+
+
 def test_the_webhook_is_made_where_our_address_is_known(tmp_path: Path) -> None:
     with bench(tmp_path, url="http://polyvox:9090/", webhook_secret="s3cret") as at:
         at.store.projects.ensure(at.key)
@@ -340,12 +353,15 @@ def test_a_refused_webhook_is_kept_for_the_status_page(tmp_path: Path, monkeypat
         assert "refused the webhook to http://10.0.0.7:9090 (403)" in sentence
 
 
-def test_a_token_that_may_not_look_at_models_stops_nothing(at: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", ["ml_backends", "prediction_versions"])
+def test_a_token_that_may_not_look_at_models_stops_nothing(
+    at: Bench, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
     fill(at, 1)
 
     def forbidden(project_id: int) -> list[dict[str, Any]]:
         raise LabelStudioError("Label Studio answered 403.", retry=False, http_status=403)
 
-    monkeypatch.setattr(at.studio, "ml_backends", forbidden)
+    monkeypatch.setattr(at.studio, call, forbidden)
     assert at.reconcile()["tasks"] == 1
     assert at.store.projects.findings(at.key) == []

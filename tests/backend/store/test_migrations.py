@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -40,6 +41,27 @@ def test_partial_index_of_live_votes_was_made(url: str) -> None:
         else:
             sql = connection.execute(text("SELECT indexdef FROM pg_indexes WHERE indexname = 'ix_votes_live'")).scalar()
     assert "ended_at IS NULL" in str(sql)
+    store.close()
+
+
+def test_projects_of_an_older_database_keep_what_they_have(url: str) -> None:
+    database = Database(create(url), utc_now)
+    settings = config()
+    with database.write() as connection:
+        settings.attributes["connection"] = connection
+        command.upgrade(settings, "0003")
+        connection.execute(text(
+            "INSERT INTO projects (key, label_studio_id, created_epoch, title, label_config, settings, changes,"
+            " cursor_id, last_error, failures) VALUES ('7.5', 7, 5, 'old', '<View/>', '{}', 3, 0, '', 0)"
+        ))
+    database.engine.dispose()
+    store = open_store(url)
+    assert [project.title for project in store.projects.all()] == ["old"]
+    assert store.versions.next_number("7.5") == 1 and store.projects.sync_state("7.5").sweep_wanted is None
+    with store.database.write() as connection:
+        settings.attributes["connection"] = connection
+        command.downgrade(settings, "0003")
+    assert "version_floor" not in {column["name"] for column in inspect(store.database.engine).get_columns("projects")}
     store.close()
 
 

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
 
 from backend.errors import NotFound
@@ -29,6 +30,26 @@ def test_publishing_moves_the_pointer_and_rejecting_does_not(store: SqlStore, ur
     assert other.versions.published(KEY) == version(3) and project is not None and project.version == "r3"
     assert [each.number for each in other.versions.recent(KEY, limit=2)] == [3, 2]
     other.close()
+
+
+def test_numbers_of_an_earlier_life_are_not_given_again(store: SqlStore) -> None:
+    store.versions.reserve(KEY, 0)
+    assert store.versions.next_number(KEY) == 1
+    store.versions.reserve(KEY, 17)
+    store.versions.reserve(KEY, 5)
+    assert store.versions.next_number(KEY) == 18
+    store.versions.add(version(18))
+    store.versions.reserve(KEY, 18)
+    assert store.versions.next_number(KEY) == 19 and store.versions.next_number("9.9") == 1
+
+
+def test_reserving_what_is_known_waits_for_no_write_lock(store: SqlStore) -> None:
+    store.versions.add(version(3))
+    statements: list[str] = []
+    event.listen(store.database.engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
+    store.versions.reserve(KEY, 3)
+    assert statements and all(statement.startswith(("SELECT", "BEGIN")) for statement in statements)
+    assert "BEGIN IMMEDIATE" not in statements
 
 
 def test_a_number_is_given_once_and_a_refused_version_moves_nothing(store: SqlStore) -> None:
