@@ -82,7 +82,7 @@ def test_bulk_and_predict_say_the_same(shop: Workshop, shelf: PredictionShelf) -
     bulk = [shelf.of(one["model_version"])[47] for one in live]
     for ours, theirs in zip(bulk, live, strict=True):
         assert label(ours) == label(theirs)
-        assert ours["score"] == pytest.approx(theirs["score"], abs=2e-6)  # both are rounded
+        assert ours["score"] == pytest.approx(theirs["score"], abs=1e-5)  # both are rounded
 
 
 def test_large_deliveries_go_in_large_calls(
