@@ -24,6 +24,7 @@ from backend.registry import Loaded, Registry
 from backend.services.features import Features
 from backend.services.overrides import settings_of
 from backend.services.prediction import trained_on
+from backend.services.served import is_account
 from backend.settings import Settings
 from model.errors import CheckpointError, ModelError
 from model.evaluate.splits import is_heldout, task_of
@@ -157,6 +158,7 @@ class Training:
         return TrainingSet(
             votes=material.votes, spaces=material.spaces, tokens=tokens,
             heldout=lambda unit: is_heldout(project, unit, percent),
+            anonymous=lambda annotator: not is_account(annotator),
         )
 
     def _ladder_config(self) -> LadderConfig:
