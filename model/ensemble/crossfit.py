@@ -27,7 +27,7 @@ from model.qumab.growth import grow, new_network
 from model.qumab.training import History, lay_out, train, vote_weights
 
 Floats = NDArray[np.float64]
-_ENOUGH_SCORED = 20  # votes given without a pre-annotation; with fewer, early stopping looks at all votes
+_ENOUGH_SCORED = 20  # votes of a fold given without a pre-annotation; with fewer, all votes of the fold are looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,9 @@ def _train(
     history = train(
         network.to(store.device), slots, store,
         VoteTable(rows, {n: _shares(dataset, t, vote_weights(t, steps.tau), members, False) for n, t in rows.items()}),
-        VoteTable(rows, {n: _shares(dataset, t, _preferably_scored(t), members, True) for n, t in rows.items()}),
+        VoteTable(rows, {
+            n: _shares(dataset, t, _preferably_scored(t, dataset.fold[t.unit]), members, True) for n, t in rows.items()
+        }),
         steps, seed=config.seed, epochs=steps.epochs if previous is None else steps.warm_epochs, progress=progress,
     )
     return Committee(network, spaces, device=device), history
@@ -156,10 +158,11 @@ def _shares(
     return np.asarray(np.where((dataset.fold[targets.unit] == fold) == own_fold, weight, 0.0))
 
 
-def _preferably_scored(targets: Targets) -> NDArray[np.floating]:
-    """What votes weigh in early stopping: only those given without a pre-annotation, where there are enough."""
-    enough = targets.scored.sum() >= _ENOUGH_SCORED
-    return targets.weight * targets.scored if enough else targets.weight
+def _preferably_scored(targets: Targets, fold: NDArray[np.int64]) -> NDArray[np.floating]:
+    """What votes weigh in early stopping: only those given without a pre-annotation, in folds (N,) with enough."""
+    number, place = np.unique(fold, return_inverse=True)
+    enough = np.bincount(place, weights=targets.scored, minlength=len(number)) >= _ENOUGH_SCORED
+    return targets.weight * (targets.scored | ~enough[place])
 
 
 def _network_scores(

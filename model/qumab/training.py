@@ -98,11 +98,13 @@ def train(
 ) -> History:
     """Train in place; each member ends with the weights of its best epoch (which may be those it came with).
 
-    A member without validation votes, or without votes to learn from, stays as it is.
+    A member without votes to learn from stays as it is; one without validation votes ends where the last of the others
+    does. Where no member can be validated, nothing changes.
     """
     members = len(learn.totals)
-    usable = (learn.totals > 0) & (validate.totals > 0)
-    if not usable.any() or epochs < 1:
+    usable = learn.totals > 0
+    checked = usable & (validate.totals > 0)
+    if not checked.any() or epochs < 1:
         return History(epochs=0, best_epoch=[0] * members, validation=[])
     shuffle = np.random.default_rng(seed)
     rng = torch.Generator(device=store.device).manual_seed(seed)
@@ -122,7 +124,9 @@ def train(
             optimiser.step(steps_per_epoch * data.sum() + prior * network.penalty())
         optimiser.swap()
         history.append(evaluate(network, slots, store, validate))
-        better = usable & (history[-1] < np.array(history)[best_epoch, np.arange(members)])
+        better = checked & (history[-1] < np.array(history)[best_epoch, np.arange(members)])
+        if better.any():
+            better |= usable & ~checked
         best[better] = optimiser.values[better]
         best_epoch[better] = epoch
         optimiser.swap()

@@ -6,6 +6,7 @@ import torch
 
 from model.dataset import build_dataset
 from model.ensemble.crossfit import _preferably_scored, _shares, crossfit
+from model.ensemble.ladder import fit
 from model.ensemble.prior import fit_prior
 from model.ensemble.scores import to_scores
 from model.qumab.batches import TokenStore
@@ -28,10 +29,21 @@ def test_members_learn_from_all_folds_but_their_own(dataset):
 
 def test_early_stopping_looks_at_unanchored_votes_where_there_are_enough(dataset):
     targets = dataset.rows("label", ~dataset.heldout)
+    fold = dataset.fold[targets.unit]
     half = replace(targets, scored=np.arange(len(targets)) % 2 == 0)
-    assert not _preferably_scored(half)[1::2].any() and _preferably_scored(half)[::2].all()
+    assert not _preferably_scored(half, fold)[1::2].any() and _preferably_scored(half, fold)[::2].all()
     few = replace(targets, scored=np.arange(len(targets)) < 5)
-    assert _preferably_scored(few).all()
+    assert _preferably_scored(few, fold).all()
+    elsewhere = _preferably_scored(replace(targets, scored=fold == 1), fold)
+    assert elsewhere.all()  # a fold without scored votes looks at those it has
+
+
+def test_every_member_is_trained_when_one_fold_has_all_scored_votes(simulated, training_set, quick, dataset):
+    votes = simulated.votes
+    fold = dict(zip(dataset.units, dataset.fold, strict=True))
+    scored = np.array([fold.get(unit) == 1 for unit in votes.units])[votes.unit]
+    found = fit(training_set(replace(simulated, votes=replace(votes, scored=scored))), quick)
+    assert min(found.figures["best_epoch"]) > 0
 
 
 def test_scores_are_out_of_sample(dataset, simulated, quick):

@@ -142,6 +142,19 @@ def test_without_votes_to_validate_on_nothing_changes():
     assert all(torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))
 
 
+def test_a_member_without_votes_to_validate_on_trains_as_long_as_the_others():
+    network, store = _network(2), _store()
+    learn, _ = _tables(2)
+    targets = _targets("single", ALL)
+    targets = replace(targets, y=np.eye(3, dtype=np.float32)[targets.annotator])
+    first_alone = np.stack([targets.unit % 3 == 0, np.zeros(len(ALL))])
+    check = VoteTable({"single": targets}, {"single": first_alone})
+    before = evaluate(network, SLOTS, store, learn)
+    history = train(network, SLOTS, store, learn, check, CONFIG, seed=0, epochs=4, progress=lambda share: None)
+    assert history.best_epoch[1] == history.best_epoch[0] > 0
+    assert evaluate(network, SLOTS, store, learn)[1] < before[1]
+
+
 def test_tokens_that_do_not_fit_in_memory_are_fetched_and_equal():
     resident, fetched = _store(), _store(resident_mb=0)
     positions = np.array([3, 0, 7])
