@@ -89,16 +89,18 @@ def _pick_penalty(dataset: Dataset, name: str, store: TokenStore) -> tuple[float
             fit_pooled(store.mean_tokens, learn, people, penalty, start)
             for (learn, _), start in zip(sides, models, strict=True)
         ]
-        loss = 0.0
-        for (_, check), model in zip(sides, fitted, strict=True):
-            scores = model.votes(store.mean_tokens, check)
-            loss += float(loss_and_slope(check.space, scores, check.y)[0] @ check.weight)
-        if best is not None and loss >= best[0]:
-            break  # from strong to weak: once it gets worse it stays worse
-        best = (loss, penalty, fitted)
-        models = list(fitted)
+        loss = sum(_check_loss(model, store, check) for (_, check), model in zip(sides, fitted, strict=True))
+        if best is None or loss < best[0]:
+            best = (loss, penalty, fitted)
+        models = list(fitted)  # from strong to weak, each starts where the one before ended
     assert best is not None
     return best[1], best[2]
+
+
+def _check_loss(model: Pooled, store: TokenStore, check: Targets) -> float:
+    """Nats that a model pays for the votes of one fold."""
+    weight = _preferably_scored(check, np.zeros(len(check), np.int64))
+    return float(loss_and_slope(check.space, model.votes(store.mean_tokens, check), check.y)[0] @ weight)
 
 
 def _prior_scores(dataset: Dataset, name: str, targets: Targets, config: LadderConfig) -> Floats:

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from model.dataset import build_dataset
-from model.ensemble.crossfit import _preferably_scored, _shares, crossfit
+from model.ensemble.crossfit import _check_loss, _pick_penalty, _preferably_scored, _shares, crossfit
 from model.ensemble.ladder import fit
+from model.ensemble.pooled import PENALTIES, fit_pooled
 from model.ensemble.prior import fit_prior
 from model.ensemble.scores import to_scores
 from model.qumab.batches import TokenStore
@@ -15,6 +16,13 @@ from model.qumab.batches import TokenStore
 @pytest.fixture(scope="module")
 def dataset(simulated, training_set, quick):
     return build_dataset(training_set(simulated), quick)
+
+
+def _store(dataset, simulated):
+    return TokenStore(
+        dataset.units, lambda units: [simulated.tokens[unit] for unit in units], trained=~dataset.heldout,
+        resident_mb=10, device=torch.device("cpu"),
+    )
 
 
 def test_members_learn_from_all_folds_but_their_own(dataset):
@@ -46,11 +54,26 @@ def test_every_member_is_trained_when_one_fold_has_all_scored_votes(simulated, t
     assert min(found.figures["best_epoch"]) > 0
 
 
+def test_the_pooled_penalty_is_picked_among_all_by_unanchored_votes(dataset, simulated, monkeypatch):
+    tried = []
+
+    def watched(features, targets, people, penalty, start=None):
+        tried.append(penalty)
+        return fit_pooled(features, targets, people, penalty, start)
+
+    monkeypatch.setattr("model.ensemble.crossfit.fit_pooled", watched)
+    store = _store(dataset, simulated)
+    penalty, models = _pick_penalty(dataset, "label", store)
+    assert set(tried) == set(PENALTIES) and penalty in PENALTIES
+    check = dataset.rows("label", dataset.fold == 0)
+    half = replace(check, scored=np.arange(len(check)) % 2 == 0)
+    flipped = replace(half, y=np.where(half.scored[:, None], half.y, np.roll(half.y, 1, axis=1)))
+    first, second = (_check_loss(models[0], store, rows) for rows in (half, flipped))
+    assert first == second > 0.0
+
+
 def test_scores_are_out_of_sample(dataset, simulated, quick):
-    store = TokenStore(
-        dataset.units, lambda units: [simulated.tokens[unit] for unit in units], trained=~dataset.heldout,
-        resident_mb=10, device=torch.device("cpu"),
-    )
+    store = _store(dataset, simulated)
     found = crossfit(dataset, store, quick, previous=None, device="cpu", progress=lambda share: None)
     item = found.votes["label"]
     assert len(item.targets) == len(dataset.rows("label", ~dataset.heldout))
