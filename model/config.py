@@ -55,6 +55,7 @@ class LadderConfig:
     stack_strength: float = 20.0  # pseudo-votes that pull the rung weights to their prior
     bias_strength: float = 20.0  # pseudo-votes that pull an annotator's calibration bias to none
     min_heldout_votes: int = 40  # below this the gate looks at cross-validation on training votes
+    min_heldout_tasks: int = 20  # the same, for the tasks that these votes are on
     gate_level: float = 0.95  # of the gate's paired interval
     gate_margin: float = 0.01  # nats a vote that count as no difference where the gate must ask for "better"
     consensus_samples: int = 256

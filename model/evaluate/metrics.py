@@ -1,4 +1,4 @@
-"""Metrics of probabilistic predictions on votes, per annotator and averaged, and paired intervals clustered by unit.
+"""Metrics of probabilistic predictions on votes, per annotator and averaged, and paired intervals clustered by task.
 
 Shape legend: N votes, C classes. `p` are predicted probabilities (N, C), `y` the encoded votes (N, C): one-hot for a
 single choice, multi-hot for several. The log-loss of a vote is its negative log-likelihood in nats; with several
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from model.spaces import Space, ValueKind
 
@@ -85,25 +86,23 @@ class Interval:
     high: float
 
 
-def paired_interval(
-    difference: Floats, unit: NDArray[np.integer], *, level: float = 0.95, draws: int = 1000, seed: int = 0
-) -> Interval:
-    """Interval of the mean difference by a bootstrap over units, since votes on one unit share their luck.
+def paired_interval(difference: Floats, cluster: NDArray[np.integer], *, level: float = 0.95) -> Interval:
+    """Interval of the mean difference, clustered, since votes on one task share their luck.
 
-    `difference` (N,) is loss of one prediction minus loss of the other on the same votes; `unit` (N,) says which votes
-    belong together. With no votes, everything is 0; with votes on a single unit the interval is unbounded.
+    `difference` (N,) is loss of one prediction minus loss of the other on the same votes; `cluster` (N,) says which
+    votes belong together. The mean is a ratio, sum of totals by sum of sizes; with G clusters of totals t and sizes n
+    its standard error is sqrt(G / (G - 1) * sum (t - mean * n)^2) / sum n, and the interval is Student's with G - 1
+    degrees of freedom: a percentile bootstrap covers too little where clusters are few. With no votes, everything is
+    0; with votes in a single cluster the interval is unbounded.
     """
     if not len(difference):
         return Interval(0.0, 0.0, 0.0)
     mean = float(difference.mean())
-    _, cluster = np.unique(unit, return_inverse=True)
-    total, size = np.bincount(cluster, weights=difference), np.bincount(cluster).astype(np.float64)
-    if len(total) == 1:
+    _, which = np.unique(cluster, return_inverse=True)
+    total, size = np.bincount(which, weights=difference), np.bincount(which).astype(np.float64)
+    groups = len(total)
+    if groups == 1:
         return Interval(mean, -np.inf, np.inf)
-    rng = np.random.default_rng(seed)
-    means = np.empty(draws)
-    for draw in range(draws):
-        picked = rng.integers(0, len(total), len(total))
-        means[draw] = total[picked].sum() / size[picked].sum()
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(mean, float(low), float(high))
+    error = float(np.sqrt(groups / (groups - 1) * np.square(total - mean * size).sum()) / size.sum())
+    reach = float(stdtrit(groups - 1, (1 + level) / 2)) * error
+    return Interval(mean, mean - reach, mean + reach)

@@ -57,13 +57,24 @@ def test_interval_covers_the_truth_and_widens_with_clusters():
     for _ in range(60):
         luck = np.repeat(rng.normal(size=50), 8)  # eight votes share the luck of their unit
         difference = luck + 0.1 * rng.normal(size=400)
-        by_unit = paired_interval(difference, np.repeat(np.arange(50), 8), draws=300)
+        by_unit = paired_interval(difference, np.repeat(np.arange(50), 8))
         covered += by_unit.low <= 0.0 <= by_unit.high
         grouped.append(by_unit.high - by_unit.low)
-        alone = paired_interval(difference, np.arange(400), draws=300)
+        alone = paired_interval(difference, np.arange(400))
         plain.append(alone.high - alone.low)
     assert covered >= 51
     assert np.mean(grouped) > 2 * np.mean(plain)
+
+
+@pytest.mark.parametrize("clusters", [2, 5, 10, 20])
+def test_interval_keeps_its_level_with_few_clusters(clusters):
+    rng = np.random.default_rng(clusters)
+    cluster = np.repeat(np.arange(clusters), 3)
+    low = [
+        paired_interval(np.repeat(rng.normal(size=clusters), 3) + 0.1 * rng.normal(size=3 * clusters), cluster).low
+        for _ in range(1500)
+    ]
+    assert np.mean(np.array(low) > 0.0) < 0.04  # nominal: 0.025
 
 
 def test_interval_of_next_to_nothing():
