@@ -1,9 +1,12 @@
 """The gate: is a freshly fitted ladder published?
 
 The difference in log-loss between the new ladder and the published one (before the first: the annotator prior), vote by
-vote on held-out units, with an interval from a bootstrap over units. Published unless the interval shows it worse.
-With too few held-out votes the question is put to cross-validation on training votes instead, and marked so: the new
-ladder must then be better than the naive rungs, or, as a first version, not shown worse than the annotator prior.
+vote on held-out units, with an interval clustered by task. Published unless the interval shows it worse. Two versions
+are compared on the classes that both know, since neither should pay for what the other could not say; where many votes
+lie outside these, the new one must also not be shown worse than its own annotator prior on all votes.
+With too few held-out votes or tasks the question is put to cross-validation on training votes instead, and marked so:
+the new ladder must then be better than the naive rungs, or, as a first version, not shown worse than the annotator
+prior. Without any vote that may be scored nothing can be tested, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -16,14 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.config import LadderConfig
-from model.dataset import TrainingSet, build_dataset
+from model.dataset import Dataset, TrainingSet, build_dataset
 from model.ensemble.fitting import Fit
 from model.ensemble.predictor import Ladder
-from model.ensemble.scoring import Scored, score_heldout
+from model.ensemble.scoring import Scored, common_classes, score_heldout
 from model.evaluate.metrics import Interval, paired_interval
+from model.evaluate.splits import task_of
+from model.spaces import ValueKind
 
 Floats = NDArray[np.float64]
-Pairs = tuple[Floats, NDArray[np.int64]]  # loss differences (n,) and the units they were measured on (n,)
+Codes = NDArray[np.int64]
+Pairs = tuple[Floats, Codes]  # loss differences (n,) and the tasks they were measured on (n,)
 _NAIVE = ("prior", "pooled")
 
 
@@ -37,44 +43,65 @@ class Judgement:
 
 
 def judge(fit: Fit, published: Ladder | None, data: TrainingSet, config: LadderConfig) -> Judgement:
-    """Decide on `fit`, which was made from `data`; `published` is what it would replace."""
-    votes = sum(len(item.targets) for item in fit.heldout.values())
-    if votes < config.min_heldout_votes:
-        return _by_cross_validation(fit, published, config, votes)
+    """Decide on `fit`, which was made from `data`; `published` is what it would replace.
+
+    `data.heldout` may hold out fewer units than `fit` was made with: those that neither version was trained on.
+    """
+    dataset = build_dataset(data, config, fit.ladder.annotators)
+    tasks = _tasks(dataset)
+    heldout = {name: item.select(dataset.heldout[item.targets.unit]) for name, item in fit.heldout.items()}
+    votes = sum(len(item.targets) for item in heldout.values())
+    on_tasks = len(np.unique(np.concatenate([tasks[item.targets.unit] for item in heldout.values()] or [tasks[:0]])))
+    if votes < config.min_heldout_votes or on_tasks < config.min_heldout_tasks:
+        return _by_cross_validation(fit, published, config, tasks, votes, on_tasks)
     if published is None:
-        pairs = _against_rung(fit.heldout, "prior")
-        against = "the annotator prior"
-    else:
-        dataset = build_dataset(data, config, fit.ladder.annotators)
-        pairs = _against_ladder(fit.heldout, score_heldout(published, dataset, data.tokens))
-        against = "the published version"
-    if not len(pairs[0]):
+        return _verdict(_against_rung(heldout, "prior", tasks), votes, "the annotator prior", config)
+    old = score_heldout(published, dataset, data.tokens)
+    pairs = _against_ladder(heldout, old, published, tasks)
+    if not len(pairs[0]) or _outside(heldout, old, published) >= config.min_heldout_votes:
+        verdict = _verdict(_against_rung(heldout, "prior", tasks), votes, "the annotator prior", config)
+        if not verdict.publish or not len(pairs[0]):
+            return verdict
+    return _verdict(pairs, votes, "the published version", config)
+
+
+def _verdict(pairs: Pairs, votes: int, against: str, config: LadderConfig) -> Judgement:
+    """The verdict on held-out votes: published unless shown worse. `votes` are all held-out ones."""
+    interval, compared = paired_interval(*pairs, level=config.gate_level), len(pairs[0])
+    figures = {
+        "test": "heldout", "against": against, "heldout_votes": votes, "compared_votes": compared, **_json(interval),
+    }
+    return Judgement(
+        publish=not interval.low > 0.0, figures=figures, reason=_sentence(interval, compared, "held-out", against)
+    )
+
+
+def _by_cross_validation(
+    fit: Fit, published: Ladder | None, config: LadderConfig, tasks: Codes, votes: int, on_tasks: int
+) -> Judgement:
+    """The question put to training votes, because there are too few held-out ones, or on too few tasks."""
+    count = sum(len(item.targets) for item in fit.cross_validation.values())
+    if not count:
+        what = "version" if published is None else "replacement of the published version"
         return Judgement(
             publish=True, figures={"test": "none", "heldout_votes": votes},
-            reason="No held-out vote can be predicted by the published version, so there is nothing to compare with.",
+            reason=f"This {what} is untested: too few votes were given without a pre-annotation in view.",
         )
-    interval = paired_interval(*pairs, level=config.gate_level)
-    worse = interval.low > 0.0
-    figures = {"test": "heldout", "against": against, "heldout_votes": len(pairs[0]), **_json(interval)}
-    return Judgement(publish=not worse, figures=figures, reason=_sentence(interval, len(pairs[0]), "held-out", against))
-
-
-def _by_cross_validation(fit: Fit, published: Ladder | None, config: LadderConfig, votes: int) -> Judgement:
-    """The question put to training votes, because there are too few held-out ones."""
-    marked = f"With only {votes} held-out votes this rests on cross-validation on training votes: "
+    marked = (
+        f"With only {votes} held-out votes on {on_tasks} tasks this rests on cross-validation on training votes: "
+    )
     if published is None:
-        pairs = _against_rung(fit.cross_validation, "prior")
+        pairs = _against_rung(fit.cross_validation, "prior", tasks)
         interval = paired_interval(*pairs, level=config.gate_level)
         sentence = _sentence(interval, len(pairs[0]), "training", "the annotator prior")
         publish, against = not interval.low > 0.0, "the annotator prior"
     else:
         rungs = {
-            rung: paired_interval(*_against_rung(fit.cross_validation, rung), level=config.gate_level)
+            rung: paired_interval(*_against_rung(fit.cross_validation, rung, tasks), level=config.gate_level)
             for rung in _NAIVE
         }
         against, interval = max(rungs.items(), key=lambda item: item[1].mean)
         publish = interval.mean <= config.gate_margin
-        count = sum(len(item.targets) for item in fit.cross_validation.values())
         sentence = (
             f"it {'holds its own' if publish else 'does not hold its own'} against the naive rungs "
             f"({interval.mean:+.4f} nats a vote against {against} on {count} votes)."
@@ -83,20 +110,44 @@ def _by_cross_validation(fit: Fit, published: Ladder | None, config: LadderConfi
     return Judgement(publish=publish, reason=marked + sentence[0].lower() + sentence[1:], figures=figures)
 
 
-def _against_rung(scored: Mapping[str, Scored], rung: str) -> Pairs:
+def _tasks(dataset: Dataset) -> Codes:
+    """A number for the task of each unit, (U,)."""
+    return np.asarray(np.unique([task_of(unit) for unit in dataset.units], return_inverse=True)[1])
+
+
+def _against_rung(scored: Mapping[str, Scored], rung: str, tasks: Codes) -> Pairs:
     """Loss of what is served minus loss of one of its own rungs."""
-    return _join([(item.losses("served") - item.losses(rung), item.targets.unit) for item in scored.values()])
+    return _join([(item.losses("served") - item.losses(rung), tasks[item.targets.unit]) for item in scored.values()])
 
 
-def _against_ladder(new: Mapping[str, Scored], old: Mapping[str, Scored]) -> Pairs:
-    """Loss of the new ladder minus loss of the old one, on the votes whose value the old one could give at all."""
+def _against_ladder(
+    new: Mapping[str, Scored], old: Mapping[str, Scored], published: Ladder, tasks: Codes
+) -> Pairs:
+    """Loss of the new ladder minus loss of the old one, both on the classes that both know.
+
+    Left out: controls without any, and votes for a single class that the old one could not give.
+    """
     pairs = []
-    for name in new.keys() & old.keys():
-        possible = (old[name].p["served"] * new[name].targets.y).sum(-1) > 0.0
-        possible |= new[name].targets.y.sum(-1) == 0.0
-        difference = new[name].losses("served") - old[name].losses("served")
-        pairs.append((difference[possible], new[name].targets.unit[possible]))
+    for name in sorted(new.keys() & old.keys()):
+        targets = new[name].targets
+        _, common = common_classes(published.controls[name].space, targets.space)
+        if not common:
+            continue
+        here = np.ones(len(targets), dtype=np.bool_)
+        if targets.space.kind is ValueKind.CLASS:
+            here = targets.y[:, common].sum(-1) > 0.0
+        difference = new[name].losses_among("served", common) - old[name].losses_among("served", common)
+        pairs.append((difference[here], tasks[targets.unit[here]]))
     return _join(pairs)
+
+
+def _outside(new: Mapping[str, Scored], old: Mapping[str, Scored], published: Ladder) -> int:
+    """How many votes name a class, or answer a control, that the old ladder does not know."""
+    count = 0
+    for name, item in new.items():
+        known = common_classes(published.controls[name].space, item.targets.space)[1] if name in old else []
+        count += int(np.delete(item.targets.y, known, axis=1).any(-1).sum()) if known else len(item.targets)
+    return count
 
 
 def _join(pairs: list[Pairs]) -> Pairs:

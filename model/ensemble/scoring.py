@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from model.dataset import Dataset, Targets, Tokens
 from model.ensemble.predictor import Ladder
 from model.evaluate.metrics import log_losses, summarise
-from model.spaces import Space
+from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 TokensOf = Callable[[Sequence[str]], list[Tokens]]
@@ -33,11 +33,25 @@ class Scored:
         """Log-loss of each vote, (n,)."""
         return log_losses(self.targets.space, self.p[way], self.targets.y)
 
+    def select(self, rows: NDArray[np.bool_]) -> Scored:
+        """The chosen votes, mask (n,)."""
+        return Scored(targets=self.targets.select(rows), p={way: p[rows] for way, p in self.p.items()})
+
+    def losses_among(self, way: str, classes: Sequence[int]) -> Floats:
+        """Log-loss of each vote where only these classes may be given; (n,).
+
+        A distribution over classes is renormalised to them, as in serving; of several choices only theirs count. Ask
+        for it only for votes that lie within them.
+        """
+        space, p, y = self.targets.space, self.p[way][:, classes], self.targets.y[:, classes]
+        return log_losses(space, renormalised(p) if space.kind is ValueKind.CLASS else p, y)
+
 
 def score_heldout(ladder: Ladder, dataset: Dataset, tokens: TokensOf) -> dict[str, Scored]:
     """control -> its scored votes on held-out units, as `ladder` (maybe an older one) predicts them.
 
-    Controls that the ladder lacks are left out. A class that it does not know gets probability 0.
+    Controls that the ladder lacks are left out. A class that it does not know gets probability 0; what it gives to a
+    class that is gone goes to the others, as in serving.
     """
     wanted = {name: dataset.rows(name, dataset.heldout) for name in dataset.controls}
     wanted = {
@@ -55,13 +69,21 @@ def score_heldout(ladder: Ladder, dataset: Dataset, tokens: TokensOf) -> dict[st
         for name, targets in wanted.items():
             here = np.flatnonzero(np.isin(targets.unit, batch))
             at = (np.searchsorted(batch, targets.unit[here]), targets.annotator[here])
-            old, new = _common(ladder.controls[name].space, targets.space)
+            old, new = common_classes(ladder.controls[name].space, targets.space)
             for way, p in {"served": answer[name].served, **answer[name].rungs}.items():
-                parts[name][way][here[:, None], new] = p[at][:, old]
+                common = np.asarray(p[at][:, old], dtype=np.float64)
+                single = targets.space.kind is ValueKind.CLASS
+                parts[name][way][here[:, None], new] = renormalised(common) if single else common
     return {name: Scored(targets=targets, p=parts[name]) for name, targets in wanted.items()}
 
 
-def _common(old: Space, new: Space) -> tuple[list[int], list[int]]:
+def renormalised(p: Floats) -> Floats:
+    """Rows that sum to 1, (n, C); a row without any mass is spread evenly."""
+    total = p.sum(-1, keepdims=True)
+    return np.asarray(np.divide(p, total, out=np.full_like(p, 1.0 / max(p.shape[-1], 1)), where=total > 0.0))
+
+
+def common_classes(old: Space, new: Space) -> tuple[list[int], list[int]]:
     """Positions of the classes that both spaces have."""
     pairs = [(old.classes.index(label), index) for index, label in enumerate(new.classes) if label in old.classes]
     return [a for a, _ in pairs], [b for _, b in pairs]

@@ -1,13 +1,17 @@
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from model.dataset import Targets, build_dataset
 from model.ensemble.fitting import Fit
+from model.ensemble.gate import _against_ladder
 from model.ensemble.ladder import fit, judge
+from model.ensemble.scoring import Scored, score_heldout
 from model.simulate import simulate_annotators
-from model.spaces import SingleChoice
+from model.spaces import MultipleChoice, SingleChoice, Value
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +34,6 @@ def bad(project, training_set, quick):
 
 def _rescored(found: Fit, project, training_set, quick):
     """The same ladder with the held-out votes of `project`."""
-    from model.dataset import build_dataset
-    from model.ensemble.scoring import score_heldout
-
     data = training_set(project, heldout=3)
     dataset = build_dataset(data, quick, found.ladder.annotators)
     return replace(found, heldout=score_heldout(found.ladder, dataset, data.tokens))
@@ -80,13 +81,112 @@ def test_few_heldout_votes_leave_it_to_cross_validation(good, bad, project, trai
     assert not verdict.publish and "does not hold its own" in verdict.reason
 
 
-def test_a_published_version_with_other_classes_is_compared_where_it_can_answer(good, project, training_set, quick):
-    wider = replace(project, space=SingleChoice(("maybe", "no", "yes")))
-    data = training_set(wider, heldout=3)
-    verdict = judge(fit(data, quick, previous=good.ladder), good.ladder, data, quick)
-    assert verdict.figures["heldout_votes"] == 200
-    other = training_set(replace(project, space=SingleChoice(("no", "yes"))), heldout=3)
-    alien = fit(replace(other, spaces={"else": project.space, "label": project.space}), quick).ladder
+def with_maybe(project):
+    """Three in ten votes say a third thing."""
+    votes = project.votes
+    rng = np.random.default_rng(5)
+    value = np.where(rng.random(len(votes)) < 0.3, len(votes.values), votes.value).astype(np.int32)
+    votes = replace(votes, values=(*votes.values, Value.of_class("maybe")), value=value)
+    return replace(project, votes=votes, space=SingleChoice(("maybe", "no", "yes")))
+
+
+@pytest.fixture(scope="module")
+def wider(good, project, training_set, quick):
+    return fit(training_set(with_maybe(project), heldout=3), quick, previous=good.ladder)
+
+
+def test_a_class_that_was_added_costs_nothing_on_the_others(good, wider, project, training_set, quick):
+    data = training_set(with_maybe(project), heldout=3)
+    verdict = judge(wider, good.ladder, data, quick)
+    assert verdict.publish, verdict.reason
+    assert 100 < verdict.figures["compared_votes"] < verdict.figures["heldout_votes"] == 200
+    item = wider.heldout["label"]
+    never = item.p["served"] * [1e-9, 1.0, 1.0]  # says nothing about the new class
+    never /= never.sum(-1, keepdims=True)
+    mute = replace(wider, heldout={"label": replace(item, p=item.p | {"served": never})})
+    verdict = judge(mute, good.ladder, data, quick)
+    assert not verdict.publish and "worse than the annotator prior" in verdict.reason
+
+
+def test_a_class_that_was_removed_does_not_count_against_the_published_version(
+    wider, project, training_set, quick
+):
+    data = training_set(project, heldout=3)
+    dataset = build_dataset(data, quick, wider.ladder.annotators)
+    old = score_heldout(wider.ladder, dataset, data.tokens)["label"]
+    np.testing.assert_allclose(old.p["served"].sum(-1), 1.0)
+    worse = replace(old, p=old.p | {"served": 0.6 * old.p["served"] + 0.2})
+    verdict = judge(replace(wider, heldout={"label": worse}), wider.ladder, data, quick)
+    assert not verdict.publish and verdict.figures["low"] > 0
+
+
+def test_of_several_choices_only_the_common_columns_are_compared():
+    old, new = MultipleChoice(("a", "b")), MultipleChoice(("a", "b", "c"))
+    y = np.array([[1, 0, 1], [0, 0, 1], [0, 0, 0]], np.float32)
+    here = np.arange(3)
+    targets = Targets(space=new, unit=here, annotator=here * 0, y=y, weight=y[:, 0] * 0 + 1, scored=here >= 0)
+    p = np.full((3, 3), 0.3)
+    ladders = [{"c": Scored(targets=targets, p={"served": p * [1, 1, share]})} for share in (1.0, 0.0)]
+    known = SimpleNamespace(controls={"c": SimpleNamespace(space=old)})
+    difference, _ = _against_ladder(*ladders, known, here)
+    assert difference.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_controls_are_joined_in_a_fixed_order():
+    space, here = SingleChoice(("a", "b")), np.arange(1)
+    names = [f"control {n}" for n in range(9)]
+    made = {
+        name: Scored(
+            targets=Targets(
+                space=space, unit=here + n, annotator=here, y=np.array([[1, 0]], np.float32),
+                weight=np.ones(1, np.float32), scored=here == 0,
+            ),
+            p={"served": np.array([[0.5, 0.5]])},
+        )
+        for n, name in enumerate(names)
+    }
+    known = SimpleNamespace(controls={name: SimpleNamespace(space=space) for name in names})
+    assert _against_ladder(made, made, known, np.arange(9))[1].tolist() == list(range(9))
+
+
+def test_units_of_one_task_share_their_luck(good, project, training_set, quick):
+    """The 50 held-out units are regions of ten tasks: too few to be a test."""
+    data = training_set(project, heldout=3)
+    regions = tuple(f"{int(unit[1:]) % 10}/{unit}" for unit in project.votes.units)
+    data = replace(
+        data, votes=replace(project.votes, units=regions),
+        tokens=lambda units: data_tokens([unit.partition("/")[2] for unit in units]),
+        heldout=lambda unit: int(unit.partition("/")[2][1:]) % 3 == 0,
+    )
+    data_tokens = training_set(project).tokens
+    verdict = judge(good, None, data, quick)
+    assert verdict.figures["test"] == "cross_validation" and "200 held-out votes on 10 tasks" in verdict.reason
+    few = replace(quick, min_heldout_tasks=10)
+    apart, together = judge(good, None, training_set(project, heldout=3), few), judge(good, None, data, few)
+    assert together.figures["mean"] == apart.figures["mean"] and together.figures["low"] != apart.figures["low"]
+
+
+def test_without_scored_votes_the_verdict_says_that_nothing_was_tested(good, project, training_set, quick):
+    def none(scored):
+        return {name: item.select(np.zeros(len(item.targets), bool)) for name, item in scored.items()}
+
+    data = training_set(project, heldout=3)
+    silent = replace(good, heldout=none(good.heldout), cross_validation=none(good.cross_validation))
+    for published, what in ((None, "This version"), (good.ladder, "This replacement of the published version")):
+        verdict = judge(silent, published, data, quick)
+        assert verdict.publish and verdict.figures["test"] == "none"
+        assert verdict.reason.startswith(f"{what} is untested")
+
+
+def test_only_units_that_are_still_held_out_are_judged_on(good, project, training_set, quick):
+    for published in (None, good.ladder):
+        verdict = judge(good, published, training_set(project, heldout=6), quick)
+        assert verdict.figures["test"] == "heldout" and verdict.figures["heldout_votes"] == 100
+
+
+def test_a_published_version_that_lacks_the_controls_is_no_measure(good, project, training_set, quick):
+    data = training_set(project, heldout=3)
+    alien = fit(replace(data, spaces={"else": project.space, "label": project.space}), quick).ladder
     alien.controls.pop("label")
     verdict = judge(good, alien, data, quick)
-    assert verdict.publish and "nothing to compare" in verdict.reason
+    assert verdict.publish and "better than the annotator prior" in verdict.reason
