@@ -3,13 +3,14 @@
 Invariants: what is held out is a pure function of project and task; votes outside the current label config and votes on
 tasks without text are left out, counted and said; the count of changes is read before the votes, so that a vote that
 arrives meanwhile makes the next training due; every run that could train ends in a recorded version, published or not.
-After a rejected version the next run starts from scratch instead of going on from the published one.
+After a rejected version the next run starts from scratch instead of going on from the published one; so it does when
+more is held out than the published version was trained with, and then only what that one never saw judges the two.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +83,9 @@ class Training:
         self._encode(material.texts, progress)
         data = self._training_set(project, material)
         published = self._comparable(project)
-        full = full or self._last_was_rejected(project)
+        percent = self._settings.heldout_percent
+        untouched = min(percent, _heldout_percent(published, percent))  # neither it nor the new one trained on these
+        full = full or self._last_was_rejected(project) or untouched < percent
         config = self._ladder_config()
         try:
             fitted = fit(
@@ -90,12 +93,13 @@ class Training:
                 progress=lambda done, note: progress(_ENCODE_SHARE + 0.6 * done, note), device=self._registry.device,
             )
             progress(0.92, "judging")
-            verdict = judge(fitted, None if published is None else published.ladder, data, config)
+            measure = replace(data, heldout=_heldout(project, untouched))
+            verdict = judge(fitted, None if published is None else published.ladder, measure, config)
         except ModelError as error:
             raise JobFailed(f"Nothing could be learned: {error}.") from error
         figures = {
             **fitted.figures, "gate": verdict.figures, "encoder": self._features.encoder_id,
-            "votes": len(material.votes), "left_out": dict(material.left_out),
+            "heldout_percent": percent, "votes": len(material.votes), "left_out": dict(material.left_out),
             "annotators": len(set(material.votes.annotator.tolist())), "started_from": _origin(published, full),
         }
         progress(0.97, "recording the verdict")
@@ -150,14 +154,12 @@ class Training:
     def _training_set(self, project: str, material: Material) -> TrainingSet:
         from model.ensemble.ladder import TrainingSet
 
-        percent = self._settings.heldout_percent
-
         def tokens(units: Sequence[str]) -> list[NDArray[np.float16]]:
             return self._features.texts([material.texts[unit] for unit in units])
 
         return TrainingSet(
             votes=material.votes, spaces=material.spaces, tokens=tokens,
-            heldout=lambda unit: is_heldout(project, unit, percent),
+            heldout=_heldout(project, self._settings.heldout_percent),
             anonymous=lambda annotator: not is_account(annotator),
         )
 
@@ -199,6 +201,16 @@ def _inside(votes: Votes, spaces: Mapping[str, Space]) -> NDArray[np.bool_]:
 
 def _answers(votes: Votes, control: str) -> int:
     return len(np.unique(votes.of_control(control).value))
+
+
+def _heldout(project: str, percent: float) -> Callable[[str], bool]:
+    return lambda unit: is_heldout(project, unit, percent)
+
+
+def _heldout_percent(published: Loaded | None, otherwise: float) -> float:
+    """What was held out when the version was trained; `otherwise` when there is none or it does not say."""
+    recorded = None if published is None else published.version.figures.get("heldout_percent")
+    return otherwise if recorded is None else float(recorded)
 
 
 def _origin(published: Loaded | None, full: bool) -> str:

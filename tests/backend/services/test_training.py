@@ -202,6 +202,44 @@ def test_another_encoder_starts_from_scratch(shop: Workshop, seen: list[dict[str
     assert shop.store.versions.recent(KEY)[0].figures["encoder"] == "other-24"
 
 
+def test_where_more_is_held_out_now_only_what_neither_version_saw_judges(
+    shop: Workshop, seen: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[Any] = []
+    judge = ladder_module.judge
+
+    def watched(fitted: Any, published: Any, data: Any, config: Any) -> Judgement:
+        judged.append(data)
+        judge(fitted, published, data, config)
+        return Judgement(publish=True, reason="So says the test.", figures={})
+
+    monkeypatch.setattr(ladder_module, "judge", watched)
+    shop.train()
+    shop.having(heldout_percent=50.0).train()
+    shop.having(heldout_percent=50.0).train()
+    shop.having(heldout_percent=20.0).train()
+    units = [str(number) for number in range(1, 200)]
+
+    def sides(data: Any) -> list[float]:
+        held = [data.heldout(unit) for unit in units]
+        return [percent for percent in (20.0, 50.0) if held == [is_heldout(KEY, unit, percent) for unit in units]]
+
+    assert [sides(call["data"]) for call in seen] == [[20.0], [50.0], [50.0], [20.0]]
+    assert [sides(data) for data in judged] == [[20.0], [20.0], [50.0], [20.0]]
+    assert [call["previous"] is None for call in seen] == [True, True, False, False]
+    recorded = [version.figures["heldout_percent"] for version in shop.store.versions.recent(KEY)]
+    assert recorded == [20.0, 50.0, 50.0, 20.0]
+
+
+def test_votes_of_accounts_that_are_gone_are_those_of_nobody(shop: Workshop) -> None:
+    shop.store.tasks.take_over(KEY, [
+        snapshot(n, texts()[n - 1], [vote(n, f"deleted:{n}", "rude")]) for n in range(41, 51)
+    ])
+    assert shop.train()["votes"] == 130
+    loaded = shop.registry.published(KEY)
+    assert loaded is not None and loaded.ladder.annotators == ANNOTATORS
+
+
 def test_votes_that_arrive_while_it_trains_make_the_next_one_due(shop: Workshop) -> None:
     before = shop.store.votes.counts(KEY).changes
 
