@@ -61,32 +61,34 @@ def widened(space: Space, scores: Floats, sigma: float) -> Floats:
 
 def majority(
     space: Space, scores: Floats, given: NDArray[np.floating], has: NDArray[np.bool_], panel: NDArray[np.bool_],
-    sigma: float, draws: int,
+    sigma: float, draws: int, trust: NDArray[np.floating] | None = None,
 ) -> Floats:
     """Probability of each class to be the majority, (B, C); a tie is shared equally.
 
-    `scores` (B, P, C) calibrated, `given` (B, P, C) encoded votes where `has` (B, P), `panel` (B, P) who counts.
+    `scores` (B, P, C) calibrated, `given` (B, P, C) encoded votes where `has` (B, P), `panel` (B, P) who counts,
+    `trust` (B, P) how much a given vote says about the votes to come (all 1 by default).
     Single choice: the rows add up to 1. Several choices: for each class, that more than half of the panel choose it.
     """
     people, classes = scores.shape[1:]
+    trust = np.ones(has.shape) if trust is None else trust
     rng = np.random.default_rng(_SEED)
     z = rng.standard_normal((draws, classes))  # (S, C)
     uniform = rng.random((draws, people, 1 if space.kind is ValueKind.CLASS else classes))  # (S, P, 1 or C)
     u: Singles = np.ascontiguousarray(uniform.T, dtype=np.float32)  # (1 or C, P, S)
     step = max(1, _BLOCK // max(1, draws * people * classes))
     parts = [
-        _majority(space, scores[at], given[at], has[at], panel[at] | has[at], sigma, z, u)
+        _majority(space, scores[at], given[at], has[at], trust[at], panel[at] | has[at], sigma, z, u)
         for at in (slice(start, start + step) for start in range(0, len(scores), step))
     ]
     return np.concatenate(parts) if parts else np.empty((0, classes))
 
 
 def _majority(
-    space: Space, scores: Floats, given: NDArray[np.floating], has: NDArray[np.bool_], panel: NDArray[np.bool_],
-    sigma: float, z: Floats, u: Singles,
+    space: Space, scores: Floats, given: NDArray[np.floating], has: NDArray[np.bool_], trust: NDArray[np.floating],
+    panel: NDArray[np.bool_], sigma: float, z: Floats, u: Singles,
 ) -> Floats:
     wide = widened(space, scores, sigma)
-    weight = _weights(space, wide, given, has, sigma, z)  # (B, S)
+    weight = _weights(space, wide, given, has, trust, sigma, z)  # (B, S)
     # Classes first and draws last, so that every step runs along long rows; single precision is plenty for drawing.
     shift = (sigma * z).T.astype(np.float32)  # (C, S)
     shifted = np.moveaxis(wide, 2, 0).astype(np.float32)[..., None] + shift[:, None, None]  # (C, B, P, S)
@@ -114,14 +116,16 @@ def _majority(
 
 
 def _weights(
-    space: Space, wide: Floats, given: NDArray[np.floating], has: NDArray[np.bool_], sigma: float, z: Floats
+    space: Space, wide: Floats, given: NDArray[np.floating], has: NDArray[np.bool_], trust: NDArray[np.floating],
+    sigma: float, z: Floats,
 ) -> Floats:
     """How much each draw of z is worth, given the votes there are; (B, S), rows add up to 1."""
     evidence = np.zeros((len(wide), len(z)))
     unit, person = np.nonzero(has)
     if len(unit):
         shifted = wide[unit, person][:, None] + sigma * z  # (votes, S, C)
-        np.add.at(evidence, unit, -losses(space, shifted, given[unit, person][:, None]))
+        loss = losses(space, shifted, given[unit, person][:, None])
+        np.add.at(evidence, unit, -loss * trust[unit, person][:, None])
     weight = np.exp(evidence - evidence.max(1, keepdims=True))
     return np.asarray(weight / weight.sum(1, keepdims=True))
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from model.config import LadderConfig
 from model.dataset import Dataset, Targets
 from model.ensemble.pooled import PENALTIES, Pooled, fit_pooled
+from model.ensemble.predictor import Ladder
 from model.ensemble.prior import fit_prior
 from model.ensemble.scores import loss_and_slope, to_scores
 from model.qumab.batches import TokenStore, VoteTable
@@ -28,6 +29,9 @@ from model.qumab.training import History, lay_out, train, vote_weights
 
 Floats = NDArray[np.float64]
 _ENOUGH_SCORED = 20  # votes of a fold given without a pre-annotation; with fewer, all votes of the fold are looked at
+
+_NEW_SHARE = 0.05  # newcomers matter when they have more of the votes than this
+_NEW_VOTES = 40  # or one of them has as many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +52,19 @@ class CrossFit:
     penalties: dict[str, float]  # of the pooled rung, by control
     history: History
     warm: bool
+    learned: NDArray[np.int64]  # (A,) training votes of each annotator when the network was last trained in full
 
 
 def crossfit(
-    dataset: Dataset, store: TokenStore, config: LadderConfig, *, previous: Committee | None, device: str,
+    dataset: Dataset, store: TokenStore, config: LadderConfig, *, previous: Ladder | None, device: str,
     progress: Callable[[float], None],
 ) -> CrossFit:
-    """Fit every rung without each fold in turn. `previous` is grown and trained on where its shape allows it."""
+    """Fit every rung without each fold in turn. `previous` is grown and trained on where its shape allows it.
+
+    A short training on top of an earlier one would leave newcomers half learned (on the whole, everybody else is best
+    left as they were), so while they matter it takes as long as one from scratch and is stopped on them as much as on
+    all others.
+    """
     votes, penalties = {}, {}
     for name in dataset.controls:
         targets = dataset.rows(name, (dataset.fold >= 0) & (dataset.fold < dataset.folds))
@@ -66,10 +76,19 @@ def crossfit(
         votes[name] = OutOfSample(targets=targets, fold=dataset.fold[targets.unit], rungs=rungs)
     members = dataset.folds * dataset.members_per_fold
     warm = previous is not None and _fits(previous, members, dataset, store, config)
-    committee, history = _train(dataset, store, config, members, previous if warm else None, device, progress)
+    votes_now = _training_votes(dataset)
+    learned = _aligned(previous.learned, len(votes_now)) if previous is not None and warm else np.zeros_like(votes_now)
+    new = newcomers(votes_now, learned)
+    committee, history = _train(
+        dataset, store, config, members, previous.committee if previous is not None and warm else None, new, device,
+        progress,
+    )
     for name, array in _network_scores(dataset, store, committee, votes).items():
         votes[name].rungs["network"] = array
-    return CrossFit(committee=committee, votes=votes, penalties=penalties, history=history, warm=warm)
+    return CrossFit(
+        committee=committee, votes=votes, penalties=penalties, history=history, warm=warm,
+        learned=votes_now if new.any() else learned,
+    )
 
 
 def _sides(dataset: Dataset, name: str, fold: int) -> tuple[Targets, Targets]:
@@ -122,8 +141,8 @@ def _pooled_scores(dataset: Dataset, targets: Targets, models: list[Pooled], sto
 
 
 def _train(
-    dataset: Dataset, store: TokenStore, config: LadderConfig, members: int, previous: Committee | None, device: str,
-    progress: Callable[[float], None],
+    dataset: Dataset, store: TokenStore, config: LadderConfig, members: int, previous: Committee | None,
+    new: NDArray[np.bool_], device: str, progress: Callable[[float], None],
 ) -> tuple[Committee, History]:
     """Train all members side by side; member m never learns from fold m % folds."""
     people = len(dataset.annotators)
@@ -145,9 +164,11 @@ def _train(
         network.to(store.device), slots, store,
         VoteTable(rows, {n: _shares(dataset, t, vote_weights(t, steps.tau), members, False) for n, t in rows.items()}),
         VoteTable(rows, {
-            n: _shares(dataset, t, _preferably_scored(t, dataset.fold[t.unit]), members, True) for n, t in rows.items()
+            n: _shares(dataset, t, _checking(dataset, t, new if previous else None), members, True)
+            for n, t in rows.items()
         }),
-        steps, seed=config.seed, epochs=steps.epochs if previous is None else steps.warm_epochs, progress=progress,
+        steps, seed=config.seed, epochs=steps.epochs if previous is None or new.any() else steps.warm_epochs,
+        progress=progress,
     )
     return Committee(network, spaces, device=device), history
 
@@ -185,12 +206,42 @@ def _network_scores(
     return found
 
 
-def _fits(previous: Committee, members: int, dataset: Dataset, store: TokenStore, config: LadderConfig) -> bool:
+def _training_votes(dataset: Dataset) -> NDArray[np.int64]:
+    """How many votes each annotator has to learn from, (A,)."""
+    people = len(dataset.annotators)
+    rows = [dataset.rows(name, ~dataset.heldout).annotator for name in dataset.controls]
+    return np.bincount(np.concatenate(rows), minlength=people)[:people].astype(np.int64)
+
+
+def _aligned(learned: NDArray[np.int64], people: int) -> NDArray[np.int64]:
+    return np.concatenate([learned, np.zeros(people - len(learned), np.int64)])
+
+
+def newcomers(votes: NDArray[np.int64], learned: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Annotators most of whose votes (A,) came after the last full training, if together or alone they matter."""
+    new = votes > 2 * learned
+    matter = votes[new].sum() > _NEW_SHARE * votes.sum() or votes[new].max(initial=0) >= _NEW_VOTES
+    return np.asarray(new if matter else np.zeros_like(new))
+
+
+def _checking(dataset: Dataset, targets: Targets, new: NDArray[np.bool_] | None) -> NDArray[np.floating]:
+    """What votes weigh in early stopping, (N,); newcomers as much as all others together."""
+    weight = _preferably_scored(targets, dataset.fold[targets.unit])
+    if new is None:
+        return weight
+    theirs = np.append(new, False)[targets.annotator]
+    own, others = float(weight[theirs].sum()), float(weight[~theirs].sum())
+    return np.where(theirs, weight * others / own, weight) if own > 0.0 and others > 0.0 else weight
+
+
+def _fits(previous: Ladder, members: int, dataset: Dataset, store: TokenStore, config: LadderConfig) -> bool:
     """Whether training can go on from an earlier committee."""
     shape = ("width", "heads", "blocks", "head", "rank", "pooled_path")
-    old = previous.network
+    old = previous.committee.network
     return (
         old.members == members
+        and previous.config.folds == config.folds  # or members would have trained on what is their fold now
+        and previous.config.members_per_fold == config.members_per_fold
         and old.token_width == store.dim
         and old.annotators <= len(dataset.annotators)
         and all(getattr(old.config, key) == getattr(config.network, key) for key in shape)

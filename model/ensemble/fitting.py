@@ -62,13 +62,14 @@ def fit(
     )
     progress(0.05, "training")
     result = crossfit(
-        dataset, store, config, previous=previous.committee if previous else None, device=device,
+        dataset, store, config, previous=previous, device=device,
         progress=lambda share: progress(0.05 + 0.85 * share, "training"),
     )
     progress(0.92, "stacking and calibrating")
     controls = {name: _fit_control(dataset, name, store, result, config) for name in dataset.controls}
     ladder = Ladder(
-        annotators=dataset.annotators, controls=controls, committee=result.committee, dim=store.dim, config=config
+        annotators=dataset.annotators, controls=controls, committee=result.committee, dim=store.dim, config=config,
+        learned=result.learned,
     )
     progress(0.95, "scoring on held-out units")
     heldout = score_heldout(ladder, dataset, data.tokens)

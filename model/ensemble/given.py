@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.spaces import Space
-from model.votes import Votes
+from model.votes import Provenance, Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,14 +21,19 @@ class GivenVotes:
 
     y: NDArray[np.float32]  # (B, P + E, C)
     has: NDArray[np.bool_]  # (B, P + E)
+    weight: NDArray[np.float32]  # (B, P + E) how much a vote says about the others; an echo of the model says less
 
 
 def no_votes(units: int, people: int, classes: int) -> GivenVotes:
-    return GivenVotes(y=np.zeros((units, people, classes), np.float32), has=np.zeros((units, people), np.bool_))
+    return GivenVotes(
+        y=np.zeros((units, people, classes), np.float32), has=np.zeros((units, people), np.bool_),
+        weight=np.ones((units, people), np.float32),
+    )
 
 
 def given_votes(
-    votes: Votes, control: str, space: Space, units: Sequence[str], annotators: Mapping[str, int]
+    votes: Votes, control: str, space: Space, units: Sequence[str], annotators: Mapping[str, int],
+    echo_weight: float = 1.0,
 ) -> GivenVotes:
     """Votes of one control on the units; values outside the space are left out, of repeats the latest counts."""
     mine = votes.of_control(control)
@@ -44,4 +49,5 @@ def given_votes(
         at = (unit_at[mine.unit[row]], column[mine.annotators[mine.annotator[row]]])
         found.y[at] = space.encode(mine.values[mine.value[row]])
         found.has[at] = True
+        found.weight[at] = echo_weight if mine.provenance[row] == Provenance.ACCEPTED else 1.0
     return found

@@ -58,13 +58,15 @@ class Ladder:
 
     def __init__(
         self, *, annotators: Sequence[str], controls: Mapping[str, ControlState], committee: Committee, dim: int,
-        config: LadderConfig,
+        config: LadderConfig, learned: NDArray[np.int64] | None = None,
     ) -> None:
+        """`learned` (P,): the training votes of each annotator when the network was last trained in full."""
         self.annotators = tuple(annotators)
         self.controls = dict(controls)
         self.committee = committee
         self.dim = dim
         self.config = config
+        self.learned = np.zeros(len(self.annotators), np.int64) if learned is None else learned
         self._index = {name: index for index, name in enumerate(self.annotators)}
 
     @property
@@ -114,7 +116,7 @@ class Ladder:
         space = self.controls[control].space
         if given is None:
             return no_votes(len(units), len(self.annotators), len(space.classes))
-        return given_votes(given, control, space, units, self._index)
+        return given_votes(given, control, space, units, self._index, self.config.echo_weight)
 
     def _answer(
         self, state: ControlState, rungs: Mapping[str, Floats], asked: NDArray[np.int64], votes: GivenVotes | None
@@ -127,7 +129,8 @@ class Ladder:
             people = np.concatenate([pooled[:, :-1], np.repeat(pooled[:, -1:], strangers, 1)], 1)  # (B, P + E, C)
             panel = np.broadcast_to(np.concatenate([state.panel, np.zeros(strangers, np.bool_)]), votes.has.shape)
             agreed = majority(
-                space, people, votes.y, votes.has, panel, state.spread, self.config.consensus_samples
+                space, people, votes.y, votes.has, panel, state.spread, self.config.consensus_samples,
+                votes.weight,
             )
         return ControlPrediction(
             served=to_probabilities(space, pooled[:, asked]), network=own["network"], rungs=own, consensus=agreed
@@ -145,7 +148,7 @@ class Ladder:
             })
         meta = {
             "annotators": list(self.annotators), "controls": controls, "dim": self.dim, "config": self.config.to_json(),
-            "members": self.committee.network.members,
+            "members": self.committee.network.members, "learned": self.learned.tolist(),
         }
         checkpoint.save(folder, arrays, meta)
 
@@ -162,7 +165,8 @@ class Ladder:
                 spaces={name: state.space for name, state in controls.items()}, device=device,
             )
             return cls(
-                annotators=meta["annotators"], controls=controls, committee=committee, dim=meta["dim"], config=config
+                annotators=meta["annotators"], controls=controls, committee=committee, dim=meta["dim"], config=config,
+                learned=np.array(meta.get("learned", [0] * len(meta["annotators"])), np.int64),
             )
         except (KeyError, TypeError, RuntimeError) as error:
             raise CheckpointError(f"the checkpoint {Path(folder).name} lacks a part that a ladder needs") from error

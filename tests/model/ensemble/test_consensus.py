@@ -5,7 +5,7 @@ from model.ensemble.consensus import fit_spread, majority
 from model.ensemble.given import given_votes
 from model.ensemble.scores import to_probabilities, to_scores
 from model.spaces import MultipleChoice, SingleChoice, Value
-from model.votes import Vote, Votes
+from model.votes import Provenance, Vote, Votes
 
 SINGLE, MULTIPLE = SingleChoice(("a", "b")), MultipleChoice(("p", "q"))
 
@@ -56,6 +56,28 @@ def test_a_given_vote_is_evidence_on_the_others_when_errors_are_shared():
     against = [[0, 1]] * 2 + [[0, 0]] * 13
     alone, together = (_ask(SINGLE, p, given=against, has=has, sigma=sigma)[1] for sigma in (0.0, 2.0))
     assert together > alone + 0.2
+
+
+def test_an_echo_says_less_of_the_others_and_counts_all_the_same():
+    scores = to_scores(SINGLE, np.full((1, 15, 2), 0.5))
+    given, has, panel = np.zeros((1, 15, 2)), np.zeros((1, 15), bool), np.ones((1, 15), bool)
+    given[0, :2, 1], has[0, :2] = 1.0, True
+    none, little, full = (
+        majority(SINGLE, scores, given, has, panel, 2.0, 2000, np.full((1, 15), trust))[0, 1]
+        for trust in (0.0, 0.3, 1.0)
+    )
+    assert none + 0.05 < little < full - 0.05
+    assert none > 0.5  # two of fifteen are there
+
+
+def test_echoes_are_found_among_given_votes():
+    votes = Votes.from_votes([
+        Vote(unit="u", annotator="a", control="c", value=Value.of_class("a"), provenance=Provenance.ACCEPTED),
+        Vote(unit="u", annotator="b", control="c", value=Value.of_class("a"), provenance=Provenance.CHANGED),
+    ])
+    found = given_votes(votes, "c", SINGLE, ["u"], {"a": 0, "b": 1}, 0.25)
+    np.testing.assert_array_equal(found.weight, [[0.25, 1.0]])
+    assert found.has.all()
 
 
 def test_several_choices_have_a_majority_each():

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.ensemble.crossfit import newcomers
 from model.ensemble.ladder import Ladder, fit
 from model.simulate import simulate_annotators
 from model.spaces import SingleChoice, Value
@@ -52,6 +53,7 @@ def test_the_new_annotator_is_learned(project, training_set, quick, before):
 
 def test_a_loaded_ladder_is_as_good_a_start(project, training_set, quick, before, tmp_path):
     before.save(tmp_path / "r1")
+    np.testing.assert_array_equal(Ladder.load(tmp_path / "r1").learned, before.learned)
     tokens = [project.tokens["t0"], project.tokens["t5"]]
     answers = [
         fit(training_set(project), quick, previous=start).ladder.predict(tokens, ["a0", "a2"])["label"].served
@@ -80,3 +82,42 @@ def test_another_shape_starts_afresh(project, training_set, quick, before):
     found = fit(training_set(project), config, previous=before)
     assert not found.figures["warm"]
     assert found.ladder.annotators[:4] == before.annotators  # the index stays all the same
+
+
+def test_a_newcomer_to_a_mature_project_is_learned_as_well_as_from_scratch(training_set, quick):
+    config = replace(quick, network=replace(quick.network, epochs=16, warm_epochs=2))
+    project = simulate_annotators(
+        np.random.default_rng(1), units=150, annotators=12, dim=16, strength=1.5, temper=3.0
+    )
+    late = project.votes.annotators.index("a11")
+    votes = project.votes.select(project.votes.annotator != late)
+    mature = fit(training_set(replace(project, votes=votes)), config).ladder
+    units = np.arange(0, 150, 5)
+    truth = project.probabilities[units, 11]
+
+    def loss(ladder, rung):
+        answer = ladder.predict([project.tokens[f"t{u}"] for u in units], ["a11"], consensus=False)["label"]
+        return -(truth * np.log(answer.rungs[rung][:, 0])).sum(1).mean()
+
+    warm, cold = fit(training_set(project), config, previous=mature), fit(training_set(project), config)
+    assert warm.figures["warm"] and warm.figures["epochs"] > config.network.warm_epochs
+    assert loss(warm.ladder, "network") < loss(cold.ladder, "network") + 0.05
+    assert loss(warm.ladder, "network") < loss(cold.ladder, "prior") - 0.1
+    settled = fit(training_set(project), config, previous=warm.ladder)
+    assert settled.figures["epochs"] <= config.network.warm_epochs
+
+
+def test_who_is_a_newcomer():
+    learned = np.array([1000, 1000, 0])
+    assert newcomers(np.array([1100, 1000, 39]), learned).tolist() == [False, False, False]  # too few to matter
+    assert newcomers(np.array([1100, 1000, 40]), learned).tolist() == [False, False, True]
+    assert newcomers(np.array([30, 30, 4]), np.array([30, 30, 0])).tolist() == [False, False, True]  # few votes in all
+    assert newcomers(np.array([1100, 1000, 80]), np.array([1000, 1000, 40])).tolist() == [False, False, False]
+    assert not newcomers(np.empty(0, int), np.empty(0, int)).any()
+
+
+def test_other_folds_start_afresh(project, training_set, quick, before):
+    """A member would be stopped on, and score, votes that it was trained on."""
+    found = fit(training_set(project), replace(quick, folds=1, members_per_fold=3), previous=before)
+    assert found.ladder.committee.network.members == before.committee.network.members
+    assert not found.figures["warm"]
