@@ -15,9 +15,11 @@ Shape legend: B units, P panel, C classes, S draws, N votes.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from model.ensemble.scores import losses
 from model.spaces import Space, ValueKind
@@ -27,6 +29,7 @@ Singles = NDArray[np.float32]
 SPREADS = (0.0, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0)
 _SEED = 20251128
 _FIT_DRAWS = 128
+_WIDENING_DRAWS = 4096
 _FIT_VOTES = 20_000
 _CELLS = 4_000_000  # numbers in memory at once while fitting
 _BLOCK = 130_000  # and while drawing, so that they stay in the cache
@@ -34,7 +37,7 @@ _BLOCK = 130_000  # and while drawing, so that they stay in the cache
 
 def fit_spread(space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating]) -> float:
     """The sigma of `SPREADS` under which out-of-sample scores (N, C) explain the votes best, taken unit by unit."""
-    order = np.argsort(unit, kind="stable")[:_FIT_VOTES]
+    order = _some_units(unit, _FIT_VOTES)
     _, start = np.unique(unit[order], return_index=True)
     if not len(order):
         return 0.0
@@ -53,10 +56,43 @@ def fit_spread(space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArr
     return best
 
 
+def _some_units(unit: NDArray[np.integer], most: int) -> NDArray[np.intp]:
+    """Positions of votes sorted by unit: all, or those of a seeded sample of whole units with about `most` votes."""
+    _, place, count = np.unique(unit, return_inverse=True, return_counts=True)
+    shuffled = np.random.default_rng(_SEED).permutation(len(count))
+    chosen = np.zeros(len(count), np.bool_)
+    chosen[shuffled[: max(1, int((np.cumsum(count[shuffled]) <= most).sum()))]] = True
+    order = np.argsort(unit, kind="stable")
+    return order[chosen[place[order]]] if len(order) else order
+
+
 def widened(space: Space, scores: Floats, sigma: float) -> Floats:
     """k s: the scores whose average over the shift gives back about the probabilities of s."""
+    if space.kind is ValueKind.CLASS and len(space.classes) > 2 and sigma > 0.0:
+        return scores * _widening(len(space.classes), sigma)
     variance = 2.0 * sigma**2 if space.kind is ValueKind.CLASS else sigma**2  # of a difference of scores
     return scores * math.sqrt(1.0 + math.pi / 8.0 * variance)
+
+
+@lru_cache(maxsize=256)
+def _widening(classes: int, sigma: float) -> float:
+    """k for three classes or more, for which there is no formula.
+
+    It is exact for one class half way between a guess and certainty, the others being alike.
+    """
+    z = sigma * np.random.default_rng(_SEED).standard_normal((_WIDENING_DRAWS, classes))
+    z = np.concatenate([z, -z])
+    wanted = 0.5 + 0.5 / classes
+    score = math.log(wanted / (1.0 - wanted) * (classes - 1))
+
+    def excess(k: float) -> float:
+        shifted = z.copy()
+        shifted[:, 0] += k * score
+        shifted -= shifted.max(1, keepdims=True)
+        p = np.exp(shifted)
+        return float((p[:, 0] / p.sum(1)).mean()) - wanted
+
+    return float(brentq(excess, 0.5, 2.0 + 4.0 * sigma, xtol=1e-4))
 
 
 def majority(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from model.ensemble.consensus import fit_spread, majority
+from model.ensemble.consensus import _some_units, fit_spread, majority, widened
 from model.ensemble.given import given_votes
 from model.ensemble.scores import to_probabilities, to_scores
 from model.spaces import MultipleChoice, SingleChoice, Value
@@ -78,6 +78,27 @@ def test_echoes_are_found_among_given_votes():
     found = given_votes(votes, "c", SINGLE, ["u"], {"a": 0, "b": 1}, 0.25)
     np.testing.assert_array_equal(found.weight, [[0.25, 1.0]])
     assert found.has.all()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5, 12])
+@pytest.mark.parametrize("sigma", [0.6, 2.0])
+def test_the_average_over_the_shift_is_the_probability(classes, sigma):
+    space = SingleChoice(tuple(f"c{index}" for index in range(classes)))
+    p = np.full(classes, 0.5 / (classes - 1))
+    p[0] = 0.5
+    wide = widened(space, np.log(p), sigma)
+    z = np.random.default_rng(3).standard_normal((40_000, classes))
+    assert to_probabilities(space, wide + sigma * z).mean(0)[0] == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_spread_is_fitted_on_a_sample_of_whole_units():
+    unit = np.repeat(np.arange(1000), 7)
+    rows = _some_units(unit, 300)
+    found, count = np.unique(unit[rows], return_counts=True)
+    assert 280 <= len(rows) <= 300 and (count == 7).all()
+    assert found.max() > 800  # not the first ones
+    assert len(_some_units(unit, 10_000)) == 7000
+    np.testing.assert_array_equal(_some_units(unit, 300), rows)
 
 
 def test_several_choices_have_a_majority_each():
