@@ -30,6 +30,8 @@ from model.qumab.optimiser import FlatAdamW
 from model.spaces import Space, ValueKind
 
 _EVALUATION_UNITS = 128
+_TRAINING_CELLS = 100_000_000  # numbers in one layer of a training step, 400 MB; only hundreds of annotators reach it
+_EVALUATION_CELLS = 25_000_000
 # No weight decay: what belongs to one annotator has a prior of its own (`penalty`).
 _OWN = frozenset({"generic", "deviation", "heads.own", "heads.own_bias", "heads.mix", "heads.basis"})
 
@@ -108,7 +110,8 @@ def train(
         return History(epochs=0, best_epoch=[0] * members, validation=[])
     shuffle = np.random.default_rng(seed)
     rng = torch.Generator(device=store.device).manual_seed(seed)
-    steps_per_epoch = math.ceil(len(learn.units) / config.batch_units)
+    size = units_at_once(network, store, learn.units, config.batch_units, _TRAINING_CELLS)
+    steps_per_epoch = math.ceil(len(learn.units) / size)
     optimiser = FlatAdamW(
         network, steps=steps_per_epoch * epochs, learning_rate=config.learning_rate, weight_decay=config.weight_decay,
         undecayed=_OWN, clip=config.clip, ema=config.ema,
@@ -118,7 +121,7 @@ def train(
     history = [evaluate(network, slots, store, validate)]
     best, best_epoch = optimiser.values.clone(), np.zeros(members, np.int64)
     for epoch in range(1, epochs + 1):
-        for positions in _batches(learn.units, store.lengths, config.batch_units, shuffle):
+        for positions in _batches(learn.units, store.lengths, size, shuffle):
             logits = network(*store.batch(positions), rng=rng)
             data = masked_loss(logits, slots, learn, positions, config.generic_share) * per_vote
             optimiser.step(steps_per_epoch * data.sum() + prior * network.penalty())
@@ -139,6 +142,16 @@ def train(
     )
 
 
+def units_at_once(
+    network: QueryNetwork, store: TokenStore, units: NDArray[np.int64], most: int, cells: int
+) -> int:
+    """How many of the units fit into a batch of about `cells` numbers in a layer; at most `most`, at least one."""
+    queries, heads = network.members * (network.annotators + 1), network.config.heads
+    longest = int(store.lengths[units].max(initial=1))
+    each = queries * (heads * (longest + network.token_width) + 8 * network.config.width)
+    return max(1, min(most, cells // each))
+
+
 @torch.no_grad()
 def evaluate(
     network: QueryNetwork, slots: Mapping[str, Slot], store: TokenStore, votes: VoteTable
@@ -146,8 +159,9 @@ def evaluate(
     """Mean weighted loss of each member, nats a vote, (M,)."""
     total = np.zeros(len(votes.totals))
     order = votes.units[np.argsort(store.lengths[votes.units], kind="stable")]
-    for start in range(0, len(order), _EVALUATION_UNITS):
-        positions = np.sort(order[start : start + _EVALUATION_UNITS])
+    size = units_at_once(network, store, order, _EVALUATION_UNITS, _EVALUATION_CELLS)
+    for start in range(0, len(order), size):
+        positions = np.sort(order[start : start + size])
         total += masked_loss(network(*store.batch(positions)), slots, votes, positions, 0.0).double().cpu().numpy()
     return np.asarray(total / np.maximum(votes.totals, 1e-9))
 

@@ -8,7 +8,7 @@ from model.config import NetworkConfig
 from model.dataset import Targets
 from model.qumab.batches import TokenStore, VoteTable
 from model.qumab.network import QueryNetwork
-from model.qumab.training import evaluate, lay_out, masked_loss, train, vote_weights
+from model.qumab.training import evaluate, lay_out, masked_loss, train, units_at_once, vote_weights
 from model.spaces import MultipleChoice, SingleChoice
 
 SPACES = {"single": SingleChoice(("a", "b", "c")), "multiple": MultipleChoice(("p", "q"))}
@@ -153,6 +153,24 @@ def test_a_member_without_votes_to_validate_on_trains_as_long_as_the_others():
     history = train(network, SLOTS, store, learn, check, CONFIG, seed=0, epochs=4, progress=lambda share: None)
     assert history.best_epoch[1] == history.best_epoch[0] > 0
     assert evaluate(network, SLOTS, store, learn)[1] < before[1]
+
+
+def test_many_annotators_get_smaller_batches(monkeypatch):
+    store, units = _store(), np.arange(UNITS)
+    few, many = (QueryNetwork(2, people, 5, D, CONFIG, torch.Generator()) for people in (3, 300))
+    assert units_at_once(few, store, units, 32, 1_000_000) == 32
+    assert units_at_once(many, store, units, 32, 1_000_000) < 10
+    assert units_at_once(many, store, units, 32, 1) == 1
+    learn, check = _tables(2)
+    seen = []
+    network, batch = _network(2), store.batch
+    whole = evaluate(network, SLOTS, store, check)
+    monkeypatch.setattr("model.qumab.training._TRAINING_CELLS", 1)
+    monkeypatch.setattr("model.qumab.training._EVALUATION_CELLS", 1)
+    monkeypatch.setattr(store, "batch", lambda positions: seen.append(len(positions)) or batch(positions))
+    np.testing.assert_allclose(evaluate(network, SLOTS, store, check), whole, rtol=1e-5)
+    train(network, SLOTS, store, learn, check, CONFIG, seed=0, epochs=1, progress=lambda share: None)
+    assert set(seen) == {1}
 
 
 def test_tokens_that_do_not_fit_in_memory_are_fetched_and_equal():
