@@ -14,6 +14,7 @@ import sys
 
 from flask import Flask
 
+from backend.allocator import return_large_blocks
 from backend.app import create_app
 from backend.bootstrap import build_services, build_supervisor
 from backend.settings import Settings
@@ -24,6 +25,7 @@ def make_app() -> Flask:
     """The app, serving a `PolyvoxBackend` on the services that the environment describes."""
     settings = Settings.from_env(os.environ)
     configure_logging(settings)
+    return_large_blocks()
     app = create_app(build_services(settings))
     supervisor = build_supervisor(settings)
     if supervisor is not None:

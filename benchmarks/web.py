@@ -147,7 +147,8 @@ def memory(folder: Path, *, rounds: int) -> Result:
         for at in range(4):
             tasks = [{**open_task(0), "id": 10_000 + at * 32 + index, "data": {"text": f"{at} {index} {text}"}}
                      for index in range(32)]
-            running.ask("POST", "/predict", {**body, "tasks": tasks})
+            answer = json.loads(running.ask("POST", "/predict", {**body, "tasks": tasks}))
+            assert all(len(each) == ANNOTATORS + 1 for each in answer["results"]), "predictions are missing"
         for at in range(20):
             running.ask("POST", "/predict", {**body, "tasks": [open_task(at)]})
         now, peak = _resident_mb(pid, "VmRSS"), _resident_mb(pid, "VmHWM")

@@ -30,9 +30,11 @@ def main(port: int) -> None:
                     self.cfg.set(name, value)
 
         def load(self) -> Callable[..., Any]:
+            from backend.allocator import return_large_blocks
             from backend.app import create_app
             from backend.bootstrap import build_services
 
+            return_large_blocks()  # as `serve` does
             app = create_app(build_services(settings))
             app.add_url_rule("/noop", view_func=lambda: {}, methods=["GET", "POST"], endpoint="noop")
             return app

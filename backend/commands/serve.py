@@ -105,9 +105,11 @@ def gunicorn_options(arguments: Arguments, settings: Settings, console: Console)
 
 
 def _web_application(settings: Settings) -> Callable[..., Any]:
+    from backend.allocator import return_large_blocks
     from backend.app import create_app
     from backend.bootstrap import build_services
 
+    return_large_blocks()
     return create_app(build_services(settings))
 
 

@@ -1,0 +1,24 @@
+"""Keeps the memory of a web process small: large blocks go back to the system as soon as they are free.
+
+glibc gives each thread an arena of its own and keeps what was freed; eight threads that each encode a batch once then
+hold 200 MB for ever (measured: 784 MB without this, 600 MB with it, see docs/reliability.md). Other C libraries have no
+such setting, and nothing is changed there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+# Numbers of glibc's <malloc.h>.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+_LARGE = 1_000_000  # bytes
+_ARENAS = 2
+
+
+def return_large_blocks() -> bool:
+    """Call once, before much is allocated. False where the C library cannot do it."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    wanted = ((_TRIM_THRESHOLD, _LARGE), (_MMAP_THRESHOLD, _LARGE), (_ARENA_MAX, _ARENAS))
+    return all([mallopt(name, value) == 1 for name, value in wanted])
