@@ -12,6 +12,7 @@ import json
 import shutil
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -145,7 +146,7 @@ def memory(folder: Path, *, rounds: int) -> Result:
         started = _resident_mb(pid, "VmRSS")
         text = "The reply that I was promised has still not come, and nobody seems to know who wrote it. " * 20
         for at in range(4):
-            tasks = [{**open_task(0), "id": 10_000 + at * 32 + index, "data": {"text": f"{at} {index} {text}"}}
+            tasks = [{**open_task(0), "id": 10_000 + at * 32 + index, "data": {"text": f"{uuid.uuid4()} {text}"}}
                      for index in range(32)]
             answer = json.loads(running.ask("POST", "/predict", {**body, "tasks": tasks}))
             assert all(len(each) == ANNOTATORS + 1 for each in answer["results"]), "predictions are missing"
