@@ -93,5 +93,7 @@ def assert_nothing_leaked(log: str, label_studio: LabelStudio, state: State) -> 
         secrets |= {f"the password of {account.email}": account.password, f"a token of {account.email}": account.token,
                     f"the personal token of {account.email}": account.personal_token}
     found = [what for what, secret in secrets.items() if secret and secret in log]
-    found += [f"the text of message {message.id}" for message in load() if message.text in log]
+    # A message such as "ok" is part of ordinary words; from three words on it could only come from a task.
+    texts = [message for message in load() if len(message.text.split()) >= 3]
+    found += [f"the text of message {message.id}" for message in texts if message.text in log]
     assert log and not found, f"Polyvox' log holds {', '.join(found) or 'nothing at all'}"
