@@ -25,7 +25,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="python -m backend",
         description="Polyvox learns each annotator of your Label Studio projects and hands everybody their own "
         "predicted label.",
-        epilog="Settings come from environment variables; the README lists them.",
+        epilog="Settings come from environment variables; docs/settings.md lists them.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:

@@ -1,7 +1,7 @@
 """Every environment variable that Polyvox reads, as data: name, type, default, unit, help, bounds.
 
 The fields of `Settings` are the one place where a setting is declared; `SETTINGS` is read off them, and the parser, the
-table in the README and the messages of `SettingsError` are made from `SETTINGS`. The environment is read once, by
+table in docs/settings.md and the messages of `SettingsError` are made from `SETTINGS`. The environment is read once, by
 `Settings.from_env`; no other module looks at `os.environ`.
 
 A secret may also come from a file, which its variable with `_FILE` at the end names: Docker and systemd do it so.
@@ -325,7 +325,7 @@ def ignored(env: Mapping[str, str], settings: Settings) -> list[str]:
 
 
 def settings_table() -> str:
-    """The Markdown table of the README."""
+    """The Markdown table of docs/settings.md."""
     lines = ["| Variable | Takes | Default | What it does |", "| --- | --- | --- | --- |"]
     for each in SETTINGS:
         default = _default_text(each)

@@ -117,5 +117,5 @@ COMMAND = Command(
     name="serve", help="answer Label Studio, and train in the background", arguments=_arguments, run=_run,
     description="Start the web server that Label Studio talks to, and a job process beside it that reads annotations, "
     "trains and delivers (with REDIS_URL, job machines do that: see `worker`). Ctrl-C ends both. Settings come from "
-    "the environment; see the table in the README.",
+    "the environment; see docs/settings.md.",
 )

@@ -1,0 +1,1 @@
+"""What Polyvox does, one service a noun: reading votes, training, predicting, delivering. Services know no HTTP request."""
