@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from backend.services.ingest import Ingest
     from backend.services.prediction import Prediction
     from backend.services.reconcile import Reconciler
+    from backend.services.statistics import Statistics
     from backend.services.training import Training
     from backend.services.triggers import Triggers
     from model.encoders import Encoder
@@ -52,6 +53,7 @@ class Services:
     training: Training
     prediction: Prediction
     delivery: Delivery
+    statistics: Statistics
     triggers: Triggers
     clock: Clock
 
@@ -80,6 +82,7 @@ def build_services(
     from backend.services.ingest import Ingest
     from backend.services.prediction import Prediction
     from backend.services.reconcile import Reconciler
+    from backend.services.statistics import Statistics
     from backend.services.training import Training
     from backend.services.triggers import Triggers
 
@@ -111,6 +114,7 @@ def build_services(
             store=store, label_studio=label_studio, features=features, registry=registry, prediction=prediction,
             settings=settings, clock=clock, drafts=drafts,
         ),
+        statistics=Statistics(store=store, settings=settings, clock=clock),
         triggers=Triggers(store=store, settings=settings, clock=clock),
         clock=clock,
     )

@@ -187,6 +187,27 @@ class DraftStore(Protocol):
     def forget(self, project: str, pairs: Iterable[tuple[int, str]]) -> None: ...
 
 
+class StatisticsStore(Protocol):
+    """Documents of statistics, and what people said of flagged votes."""
+
+    def replace(self, project: str, version: str, bodies: Mapping[tuple[str, str], str]) -> None:
+        """Put documents (kind, part) -> JSON in the place of all that were there, in one transaction."""
+    def version(self, project: str, kind: str, part: str = "") -> str | None:
+        """Version of a stored document; reads no body."""
+    def body(self, project: str, kind: str, part: str = "") -> tuple[str, str] | None:
+        """(version, JSON) of a document."""
+    def history(self, project: str) -> records.VoteHistory:
+        """The latest revision of every annotation's votes, deleted and repeated ones too, read column-wise."""
+    def checks(self, project: str) -> list[records.Check]:
+        """In order of (unit, annotator, control)."""
+    def check(self, project: str, check: records.Check) -> None:
+        """One per (unit, annotator, control); a second one takes the place of the first."""
+    def uncheck(self, project: str, unit: str, annotator: str, control: str) -> bool:
+        """False when there was none."""
+    def checks_made(self, project: str) -> int:
+        """Microseconds since the epoch of the last check, plus how many there are: differs after each change."""
+
+
 class Store(Protocol):
     """All of the state; one database."""
 
@@ -206,6 +227,8 @@ class Store(Protocol):
     def tokens(self) -> TokenStore: ...
     @property
     def drafts(self) -> DraftStore: ...
+    @property
+    def statistics(self) -> StatisticsStore: ...
     def close(self) -> None: ...
 
 

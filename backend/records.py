@@ -14,8 +14,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from model.spaces import Value
-from model.votes import Provenance
+from model.votes import Provenance, Votes
 
 EVERY_TASK = 0  # a dirty mark that stands for all tasks of a project; no task has this id
 
@@ -127,6 +130,7 @@ class JobKind(StrEnum):
     ENCODE = "encode"  # fill the feature cache
     TRAIN = "train"
     DELIVER = "deliver"
+    STATISTICS = "statistics"  # consensus, annotators, tasks and flags of a project, for people
 
 
 class JobState(StrEnum):
@@ -217,6 +221,29 @@ class Draft:
     pending: str = ""  # hash of the result that is being written, "-" while it is being removed, else ""
     updated_at: str = ""  # Label Studio's stamp after our last write, as text
     theirs: bool = False  # the annotator changed or discarded it: never touched again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What a person said of a vote after looking at it again."""
+
+    unit: str
+    annotator: str
+    control: str
+    value: str  # JSON of the vote's value then (`Value.to_json`); says nothing about a vote that changed since
+    verdict: str  # "fine" or "slip"
+    checked_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VoteHistory:
+    """N votes with what `Votes` does not carry; of every annotation the latest revision."""
+
+    votes: Votes  # (N,); weight 1, and `scored` as in the current view
+    current: NDArray[np.bool_]  # (N,) in the current view
+    lead_time_s: NDArray[np.float64]  # (N,) NaN where unknown
+    shown: NDArray[np.bool_]  # (N,) a pre-annotation could be seen
+    control_arm: NDArray[np.bool_]  # (N,)
 
 
 class DeliveryStep(StrEnum):

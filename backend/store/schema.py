@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-HEAD = "0004"  # the newest migration; a database that is already there is opened without loading Alembic
+HEAD = "0005"  # the newest migration; a database that is already there is opened without loading Alembic
 
 
 class SafeText(TypeDecorator[str]):
@@ -286,4 +286,26 @@ drafts = Table(
     Column("pending", String(128), nullable=False),
     Column("updated_at", String(64), nullable=False),
     Column("theirs", Boolean, nullable=False),
+)
+
+statistics = Table(
+    "statistics",
+    metadata,
+    _project(primary_key=True),
+    Column("kind", String(32), primary_key=True),
+    Column("part", SafeText, primary_key=True),  # the annotator of a profile, else ""
+    Column("version", String(64), nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+checks = Table(
+    "checks",
+    metadata,
+    _project(primary_key=True),
+    Column("unit", SafeText, primary_key=True),
+    Column("annotator", SafeText, primary_key=True),
+    Column("control", SafeText, primary_key=True),
+    Column("value", Text, nullable=False),  # of the vote that was looked at: a changed vote is unchecked again
+    Column("verdict", String(16), nullable=False),
+    Column("checked_at", BigInteger, nullable=False),
 )

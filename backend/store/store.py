@@ -11,6 +11,7 @@ from backend.store.engine import Database, create
 from backend.store.jobs import SqlJobStore
 from backend.store.projects import SqlProjectStore
 from backend.store.schema import HEAD
+from backend.store.statistics import SqlStatisticsStore
 from backend.store.tasks import SqlTaskStore
 from backend.store.tokens import SqlTokenStore
 from backend.store.versions import SqlVersionStore
@@ -30,6 +31,7 @@ class SqlStore:
         self.deliveries = SqlDeliveryStore(database)
         self.tokens = SqlTokenStore(database)
         self.drafts = SqlDraftStore(database)
+        self.statistics = SqlStatisticsStore(database)
 
     def close(self) -> None:
         """Give back the connections; the store can be used again and opens new ones."""

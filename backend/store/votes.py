@@ -36,7 +36,7 @@ class SqlVoteStore:
             columns.unit, columns.annotator, columns.control, columns.kind, columns.value,
             columns.updated_at, columns.provenance, columns.shown, columns.control_arm,
         ).where(_current(project))
-        tables = _Tables()
+        tables = VoteTables()
         with self._db.read() as connection:
             result = connection.execution_options(yield_per=_ROWS).execute(statement)
             for rows in result.partitions():
@@ -163,7 +163,7 @@ class _Ids(dict[Any, int]):
         return np.fromiter(map(self.__getitem__, items), np.int32, len(items))
 
 
-class _Tables:
+class VoteTables:
     """Columns of `Votes` under construction."""
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from backend.bootstrap import Services
 from backend.ports import Clock, Progress, utc_now
+from backend.services.statistics import Statistics
 from backend.services.triggers import Triggers
 from backend.settings import Settings
 from backend.store import open_store
@@ -54,5 +55,6 @@ def small_services(
         settings=chosen, store=store, label_studio=absent, features=features, registry=absent,
         ingest=cast(Any, Doing(on_sync, asked)), reconciler=cast(Any, Doing(on_reconcile, asked)),
         training=cast(Any, Doing(on_train, asked)), prediction=absent, delivery=cast(Any, Doing(on_deliver, asked)),
+        statistics=Statistics(store=store, settings=chosen, clock=clock),
         triggers=Triggers(store=store, settings=chosen, clock=clock), clock=clock,
     )
