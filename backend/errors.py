@@ -56,6 +56,17 @@ class LabelStudioError(PolyvoxError):
         self.http_status = http_status
 
 
+class MediaError(PolyvoxError):
+    """A file that a task points to cannot be used; the sentence names no address and no content.
+
+    `retry` says whether trying again later can help.
+    """
+
+    def __init__(self, message: str, *, retry: bool = False) -> None:
+        super().__init__(message)
+        self.retry = retry
+
+
 class JobFailed(PolyvoxError):
     """A job ended with an expected failure; the message is recorded on its row. `retry_in_s` asks for another try."""
 
