@@ -31,10 +31,12 @@ from model.errors import CheckpointError
 
 if TYPE_CHECKING:
     from model.ensemble.ladder import Judgement, Ladder
+    from model.quality.evidence import Evidence
 
 log = logging.getLogger(__name__)
 
 DAMAGE_REMEMBERED_S = 60.0  # how long a checkpoint that could not be loaded is not tried again
+AUDIT = "audit"  # folder beside a checkpoint's files
 ORPHAN_AFTER_S = 3600.0  # files that no version names are left by a crash when they are older than this
 
 
@@ -88,16 +90,18 @@ class Registry:
 
     def save(
         self, project: str, ladder: Ladder, judgement: Judgement, figures: Mapping[str, Any], changes: int,
+        evidence: Evidence | None = None,
     ) -> Version:
         """Write the checkpoint when the judgement publishes it, record the version, prune old files.
 
-        Raises CheckpointError when the files cannot be written; then nothing is recorded.
+        `evidence` is kept beside it, for the audit of votes. Raises CheckpointError when the files cannot be written;
+        then nothing is recorded.
         """
         number = self._store.versions.next_number(project)
         path = ""
         if judgement.publish:
             path = f"{_folder_name(project)}/r{number}-{uuid.uuid4().hex[:8]}"  # two trainings at once never meet
-            self._write(ladder, path)
+            self._write(ladder, evidence, path)
         version = Version(
             project=project, name=f"r{number}", number=number, path=path,
             verdict=Verdict.PUBLISHED if judgement.publish else Verdict.REJECTED, reason=judgement.reason,
@@ -107,11 +111,26 @@ class Registry:
         self._prune(project)
         return version
 
-    def _write(self, ladder: Ladder, path: str) -> None:
+    def evidence(self, version: Version) -> Evidence | None:
+        """What the training of a published version left for the audit; None where there is none that can be read."""
+        from model.quality.evidence import Evidence
+
+        folder = self._folder / version.path / AUDIT
+        if not version.path or not folder.is_dir():
+            return None
+        try:
+            return Evidence.load(folder)
+        except (CheckpointError, OSError) as error:
+            log.warning("the evidence of version %s of project %s is lost: %s", version.name, version.project, error)
+            return None
+
+    def _write(self, ladder: Ladder, evidence: Evidence | None, path: str) -> None:
         target = self._folder / path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             ladder.save(target)
+            if evidence is not None:
+                evidence.save(target / AUDIT)
             _flush_folder(target.parent.parent)  # the project's folder itself may be new
         except OSError as error:
             raise CheckpointError(f"the checkpoint {target.name} cannot be written: {error.strerror}") from error

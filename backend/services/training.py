@@ -72,6 +72,7 @@ class Training:
 
         Raises JobFailed with a sentence when there is too little to learn from or the checkpoint cannot be written.
         """
+        from model.ensemble.audit import audit_evidence
         from model.ensemble.ladder import fit, judge  # torch is loaded by who trains
 
         record = self._store.projects.get(project)
@@ -104,7 +105,10 @@ class Training:
         }
         progress(0.97, "recording the verdict")
         try:
-            version = self._registry.save(project, fitted.ladder, verdict, figures, material.changes)
+            version = self._registry.save(
+                project, fitted.ladder, verdict, figures, material.changes,
+                evidence=audit_evidence(fitted) if verdict.publish else None,
+            )
         except CheckpointError as error:
             raise JobFailed(f"The version could not be kept: {error}.", retry_in_s=60.0) from error
         return self._outcome(version, material)

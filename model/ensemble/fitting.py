@@ -38,6 +38,9 @@ class Fit:
     figures: dict[str, Any]  # JSON-able
     heldout: dict[str, Scored]  # control -> votes on held-out units with the probabilities they got
     cross_validation: dict[str, Scored]  # the same for training votes, by rungs and a stack without their fold
+    out_of_sample: dict[str, Scored]  # like `cross_validation`, with the votes that may not score anything too
+    units: tuple[str, ...]  # (U,) that `targets.unit` points into
+    features: NDArray[np.float32]  # (U, D) mean tokens
 
 
 def fit(
@@ -73,11 +76,15 @@ def fit(
     )
     progress(0.95, "scoring on held-out units")
     heldout = score_heldout(ladder, dataset, data.tokens)
-    cross = {name: _cross_validated(item, len(dataset.annotators), config) for name, item in result.votes.items()}
+    every = {name: _cross_validated(item, len(dataset.annotators), config) for name, item in result.votes.items()}
+    cross = {name: item.select(item.targets.scored) for name, item in every.items()}
     figures = _figures(dataset, ladder, result, heldout, cross)
     figures["seconds"] = time.monotonic() - started
     progress(1.0, "fitted")
-    return Fit(ladder=ladder, figures=figures, heldout=heldout, cross_validation=cross)
+    return Fit(
+        ladder=ladder, figures=figures, heldout=heldout, cross_validation=cross, out_of_sample=every,
+        units=dataset.units, features=store.mean_tokens,
+    )
 
 
 def _fit_control(
@@ -117,10 +124,7 @@ def _cross_validated(item: OutOfSample, people: int, config: LadderConfig) -> Sc
         stack = _stack(item, targets.scored & ~here, people, config)
         served[here] = stack.pool_votes({r: s[here] for r, s in item.rungs.items()}, targets.annotator[here])
     ways = {"served": served, **item.rungs}
-    return Scored(
-        targets=targets.select(targets.scored),
-        p={way: to_probabilities(space, scores[targets.scored]) for way, scores in ways.items()},
-    )
+    return Scored(targets=targets, p={way: to_probabilities(space, scores) for way, scores in ways.items()})
 
 
 def _figures(
