@@ -18,12 +18,10 @@ from backend.errors import ClientError
 from backend.formats import Dataset
 
 if TYPE_CHECKING:
-    from model.crowd import Aggregate, Aggregator, AnswerMatrix
+    from model.crowd import Aggregator, AnswerMatrix
     from model.quality.annotators import Against
-    from model.quality.drift import Drift
-    from model.quality.faults import Findings
+    from model.quality.judged import Judged
 
-GLAD_VOTES = 200_000  # GLAD takes long beyond
 GROUPS_OF = 400  # annotators; pairwise tables grow with the square
 Floats = NDArray[np.float64]
 Columns = dict[str, list[Any]]
@@ -35,41 +33,27 @@ class Found:
 
     dataset: Dataset
     control: str
-    answers: AnswerMatrix
-    faults: Findings
-    surprise: Floats | None  # (U,)
-    drift: Drift | None  # None where the votes have no times
-    glad: Aggregate | None
+    judged: Judged
     logits: Floats | None  # (E, U, C)
+
+    @property
+    def answers(self) -> AnswerMatrix:
+        """The votes."""
+        return self.judged.answers
 
     @property
     def against(self) -> Against:
         """The votes, judged by everybody else."""
-        return self.faults.against
+        return self.judged.against
 
 
 def find(
     dataset: Dataset, control: str, answers: AnswerMatrix, method: Aggregator, *, logits: Floats | None, glad: bool
 ) -> Found:
     """Run the aggregator and the detectors. Raises ModelError when the method has no likelihood."""
-    from model.crowd.glad import Glad
-    from model.crowd.leave_one_out import VotePredictor, posterior_without
-    from model.quality.drift import drift, rightness
-    from model.quality.faults import FaultFinder
-    from model.quality.tasks import disagreement_after_bias
+    from model.quality.judged import judge
 
-    faults = FaultFinder(method=method).find(answers)
-    surprise = None
-    if faults.fitted.counts is not None:
-        predicted = VotePredictor().predict_votes(method, answers, faults.fitted)
-        surprise = disagreement_after_bias(answers, faults.fitted, predicted)
-    drifting = None
-    if answers.time is not None and faults.fitted.confusion is not None:
-        belief = posterior_without(method, answers, faults.fitted)
-        drifting = drift(answers, *rightness(answers, belief, faults.fitted.confusion))
-    fitted = Glad().fit(answers) if glad or len(answers) <= GLAD_VOTES else None
-    return Found(dataset=dataset, control=control, answers=answers, faults=faults, surprise=surprise, drift=drifting,
-                 glad=fitted, logits=logits)
+    return Found(dataset=dataset, control=control, judged=judge(answers, method, glad=glad), logits=logits)
 
 
 def annotator_columns(found: Found) -> Columns:
@@ -78,7 +62,7 @@ def annotator_columns(found: Found) -> Columns:
     from model.quality.clusters import group_annotators
     from model.quality.margins import annotator_area_under_margin
 
-    answers, against, fitted = found.answers, found.against, found.faults.fitted
+    answers, against, fitted = found.answers, found.against, found.judged.faults.fitted
     columns: dict[str, Any] = {
         "annotator": list(answers.annotators),
         "votes": np.bincount(answers.annotator, minlength=len(answers.annotators)),
@@ -89,18 +73,18 @@ def annotator_columns(found: Found) -> Columns:
         columns["gold_accuracy"] = against_labels(answers, gold).accuracy
     if fitted.confusion is not None:
         columns["trace"], columns["spammer_score"] = trace(fitted.confusion), spammer_score(fitted.confusion)
-    if found.glad is not None:
-        columns["glad_ability"] = found.glad.skill
+    if found.judged.glad is not None:
+        columns["glad_ability"] = found.judged.glad.skill
     if found.logits is not None and fitted.confusion is not None:
         columns["waum"] = annotator_area_under_margin(answers, found.logits, fitted.confusion)
-    top = [answers.classes[code] if len(answers.classes) else "" for code in found.faults.top_class]
-    columns["top_class"], columns["top_share"] = top, found.faults.top_share
+    top = [answers.classes[code] if len(answers.classes) else "" for code in found.judged.faults.top_class]
+    columns["top_class"], columns["top_share"] = top, found.judged.faults.top_share
     columns |= _history(found)
-    if found.drift is not None:
-        columns["drift_p"] = found.drift.p_value
+    if found.judged.drift is not None:
+        columns["drift_p"] = found.judged.drift.p_value
     if 2 < len(answers.annotators) <= GROUPS_OF:
         columns["group"] = group_annotators(answers).member
-    columns["fault"] = [None if fault == "none" else fault.value for fault in found.faults.fault]
+    columns["fault"] = [None if fault == "none" else fault.value for fault in found.judged.faults.fault]
     return {name: _plain(column) for name, column in columns.items()}
 
 
@@ -109,17 +93,17 @@ def task_columns(found: Found) -> Columns:
     from model.quality.margins import area_under_margin, weighted_area_under_margin
     from model.quality.tasks import entropy, posterior_entropy
 
-    answers, fitted = found.answers, found.faults.fitted
+    answers, fitted = found.answers, found.judged.faults.fitted
     names = [*answers.classes, None]  # code -1 is the last
     columns: dict[str, Any] = {
         "task": list(answers.units), "votes": np.diff(answers.indptr),
         "label": [names[code] for code in fitted.label.tolist()], "confidence": fitted.confidence,
         "entropy": entropy(answers), "smoothed_entropy": entropy(answers, smoothing=1.0),
         "posterior_entropy": posterior_entropy(fitted),
-        "surprise": found.surprise if found.surprise is not None else posterior_entropy(fitted),
+        "surprise": found.judged.surprise if found.judged.surprise is not None else posterior_entropy(fitted),
     }
-    if found.glad is not None and found.glad.difficulty is not None:
-        columns["glad_difficulty"] = np.where(answers.voted, found.glad.difficulty, np.nan)
+    if found.judged.glad is not None and found.judged.glad.difficulty is not None:
+        columns["glad_difficulty"] = np.where(answers.voted, found.judged.glad.difficulty, np.nan)
     if found.logits is not None:
         columns["aum"] = area_under_margin(found.logits, fitted.label)
         if fitted.confusion is not None:

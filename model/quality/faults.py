@@ -67,6 +67,7 @@ class Findings:
     top_class: NDArray[np.int64]  # (A,) the class given most often
     top_share: Floats  # (A,) its share of the annotator's votes; NaN without votes
     expected_share: Floats  # (A,) its share if they answered as annotators usually do on these units
+    belief: Floats  # (N, C) what is thought of each vote's unit without the vote
     fitted: Aggregate
 
     def of(self, fault: Fault) -> list[str]:
@@ -103,8 +104,9 @@ class FaultFinder:
             if best[a] in (Fault.SPAMMER, Fault.INVERTER):
                 best[a] = Fault.CONSTANT
         return Findings(
-            annotators=answers.annotators, fault=tuple(best), against=against, fitted=fitted, top_class=top,
-            top_share=share, expected_share=expected, probability={kind: p[:, i] for i, kind in enumerate(kinds)},
+            annotators=answers.annotators, fault=tuple(best), against=against, belief=belief, fitted=fitted,
+            top_class=top, top_share=share, expected_share=expected,
+            probability={kind: p[:, i] for i, kind in enumerate(kinds)},
         )
 
     def _constant(self, against: Against) -> tuple[NDArray[np.int64], Floats, Floats, Flags]:

@@ -1,0 +1,65 @@
+"""One look at everything that votes say of their annotators and units: consensus, faults, surprise, drift, ability.
+
+What `identify` shows of a file and what the statistics of a live project show come from here, so that they agree.
+
+Shape legend: U units, A annotators, C classes, N votes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.crowd.answers import AnswerMatrix
+from model.crowd.base import Aggregate, Aggregator
+from model.crowd.glad import Glad
+from model.crowd.leave_one_out import VotePredictor
+from model.quality.annotators import Against
+from model.quality.drift import Drift, drift, rightness
+from model.quality.faults import FaultFinder, Findings
+from model.quality.tasks import disagreement_after_bias
+
+GLAD_VOTES = 200_000  # GLAD takes long beyond
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Judged:
+    """What was found; None where the method or the votes do not allow it."""
+
+    answers: AnswerMatrix
+    faults: Findings
+    predicted: Floats | None  # (N, C) how probable each answer of a vote's annotator was, without that vote
+    surprise: Floats | None  # (U,) disagreement that habits do not explain
+    drift: Drift | None  # None where the votes have no times
+    glad: Aggregate | None
+
+    @property
+    def against(self) -> Against:
+        """The votes, judged by everybody else."""
+        return self.faults.against
+
+    @property
+    def fitted(self) -> Aggregate:
+        """The consensus."""
+        return self.faults.fitted
+
+
+def judge(answers: AnswerMatrix, method: Aggregator, *, glad: bool = False) -> Judged:
+    """Run the aggregator and the detectors; GLAD beyond `GLAD_VOTES` only if asked for.
+
+    Raises ModelError when the method has no likelihood.
+    """
+    faults = FaultFinder(method=method).find(answers)
+    predicted = surprise = drifting = None
+    if faults.fitted.counts is not None and len(answers):
+        predicted = VotePredictor().predict_votes(method, answers, faults.fitted)
+        surprise = disagreement_after_bias(answers, faults.fitted, predicted)
+    if answers.time is not None and faults.fitted.confusion is not None:
+        drifting = drift(answers, *rightness(answers, faults.belief, faults.fitted.confusion))
+    return Judged(
+        answers=answers, faults=faults, predicted=predicted, surprise=surprise, drift=drifting,
+        glad=Glad().fit(answers) if glad or len(answers) <= GLAD_VOTES else None,
+    )
