@@ -197,6 +197,8 @@ class Settings:
         10.0, "Share of the task-annotator pairs from which pre-annotations are withheld, so that scores are honest; "
         "0 switches it off. The middleware in Label Studio must be given the same.", unit="percent", least=0, most=100)
     shadow_mode: bool = setting(False, "Make and score predictions, but show none.", per_project=True)
+    mask_names: bool = setting(
+        False, "Show annotators as \"Annotator 1\" in the pages, the API, reports and exports.", per_project=True)
 
     annotators_per_task: int = setting(
         8, "Own predictions in one answer of /predict, most active annotators first; 0 answers the consensus only.",

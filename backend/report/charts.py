@@ -1,0 +1,167 @@
+"""The charts of the QA site, drawn on the server: bars with intervals, columns, lines over time, a map of annotators.
+
+Each takes plain numbers and gives markup (`svg`); None is left out of the picture and told in its text.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from backend.report.svg import decoration, element, picture, share
+from backend.report.words import decimal, number, percent
+
+COLUMNS_HEIGHT = 150  # pixels, without the labels below
+LINE_HEIGHT = 150
+MAP_HEIGHT = 320
+_FEW = 12  # columns up to which each one is labelled with its number
+
+
+def bar(value: float | None, low: float | None = None, high: float | None = None, *, kind: str = "fill") -> Markup:
+    """A share of [0, 1] beside its number, with its interval as a line."""
+    parts = [element("rect", class_="track", width="100%", height=8, y=4, rx=4)]
+    if value is not None:
+        parts.append(element("rect", class_=kind, width=share(value), height=8, y=4, rx=4))
+    if low is not None and high is not None:
+        parts.append(element("line", class_="interval", x1=share(low), x2=share(high), y1=8, y2=8))
+        parts += [element("line", class_="interval", x1=share(x), x2=share(x), y1=4, y2=12) for x in (low, high)]
+    return decoration(parts, height=16, name="bar")
+
+
+def shift(given: float, expected: float, *, most: float) -> Markup:
+    """From what was to be expected (a ring) to what was given (a dot), on a scale up to `most`."""
+    scale = max(most, 1e-9) * 1.05
+    start, end = 0.015 + 0.97 * expected / scale, 0.015 + 0.97 * given / scale
+    direction = "more" if given >= expected else "less"
+    return decoration([
+        element("line", class_="axis", x1="0%", x2="100%", y1=8, y2=8),
+        element("line", class_=f"shift {direction}", x1=share(start), x2=share(end), y1=8, y2=8),
+        element("circle", class_="ring", cx=share(start), cy=8, r=4.5),
+        element("circle", class_=f"dot {direction}", cx=share(end), cy=8, r=5),
+    ], height=16, name="bar")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a whole; `kind` names its colour in the style sheet."""
+
+    label: str
+    count: int
+    kind: str
+
+
+def stacked(parts: Sequence[Part], *, title: str) -> Markup:
+    """One bar of several pieces; the legend stands beside it in HTML."""
+    whole = sum(part.count for part in parts)
+    said, drawn, begin = [], [element("rect", class_="track", width="100%", height=22, rx=5)], 0.0
+    for part in parts:
+        width = part.count / whole if whole else 0.0
+        said.append(f"{part.label} {number(part.count)} ({percent(width)})")
+        if width:
+            drawn.append(element("rect", class_=part.kind, x=share(begin), width=share(width), height=22))
+        begin += width
+    return picture(drawn, height=22, title=title, text=", ".join(said), name="chart stacked")
+
+
+def columns(
+    counts: Sequence[int], labels: Sequence[str], *, title: str, axis: str, strong: int | None = None
+) -> Markup:
+    """A histogram: `counts` under `labels`; a label of "" is not written. `strong` is the column to point at."""
+    top, width = max([*counts, 1]), 1 / max(len(counts), 1)
+    parts, base = [], 18 + COLUMNS_HEIGHT
+    for place, (amount, label) in enumerate(zip(counts, labels, strict=True)):
+        height, middle = COLUMNS_HEIGHT * amount / top, share((place + 0.5) * width)
+        kind = "column strong" if place == strong else "column"
+        if amount:
+            height = max(height, 2.0)
+            x = share((place + 0.08) * width)
+            parts.append(element("rect", class_=kind, x=x, y=base - height, width=share(0.84 * width), height=height,
+                                 rx=2))
+            if len(counts) <= _FEW:
+                parts.append(element("text", number(amount), class_="value", x=middle, y=base - height - 5))
+        if label:
+            parts.append(element("text", label, class_="tick", x=middle, y=base + 16))
+    parts.append(element("line", class_="axis", x1="0%", x2="100%", y1=base, y2=base))
+    said = ", ".join(f"{label or place}: {number(each)}" for place, (each, label) in
+                     enumerate(zip(counts, labels, strict=True)))
+    return picture(parts, height=base + 24, title=title, text=f"{axis}. {said}")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Values along the same steps as all lines of a chart."""
+
+    label: str
+    values: Sequence[float | None]
+    kind: str
+
+
+def lines(series: Sequence[Line], steps: Sequence[str], *, title: str, shares: bool = True) -> Markup:
+    """Lines over time. Shares are drawn on [0, 1], all else between its smallest and largest value."""
+    known = [value for line in series for value in line.values if value is not None]
+    low, high = (0.0, 1.0) if shares else _room(known)
+    show = percent if shares else decimal
+    parts = [
+        element("line", class_="grid", x1="0%", x2="100%", y1=_y(level, low, high), y2=_y(level, low, high))
+        for level in (low, (low + high) / 2, high)
+    ]
+    parts += [element("text", show(level), class_="tick left", x="0%", y=_y(level, low, high) - 4)
+              for level in (low, (low + high) / 2, high)]
+    for line in series:
+        at = [(_x(place, len(steps)), _y(value, low, high)) for place, value in enumerate(line.values)
+              if value is not None]
+        parts += [element("line", class_=f"line {line.kind}", x1=x1, y1=y1, x2=x2, y2=y2)
+                  for (x1, y1), (x2, y2) in itertools.pairwise(at)]
+        parts += [element("circle", class_=f"dot {line.kind}", cx=x, cy=y, r=3.5) for x, y in at]
+    ends = {0: "left", len(steps) - 1: "right"} if len(steps) > 1 else {0: ""}
+    parts += [element("text", steps[place], class_=f"tick {side}", x="0%" if side == "left" else "100%" if side else
+                      "50%", y=LINE_HEIGHT + 44) for place, side in ends.items() if steps]
+    said = "; ".join(f"{line.label}: " + ", ".join(show(value) for value in line.values) for line in series)
+    return picture(parts, height=LINE_HEIGHT + 50, title=title, text=said)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Somebody on the map."""
+
+    x: float
+    y: float
+    label: str
+    kind: str = ""
+
+
+def scatter(points: Sequence[Point], *, title: str, text: str) -> Markup:
+    """A map without axes: what is near is alike. Beyond 30 points only those of a kind are named."""
+    reach = max([abs(value) for point in points for value in (point.x, point.y)] + [1e-9])
+    parts = [element("line", class_="grid", x1="50%", x2="50%", y1=0, y2=MAP_HEIGHT),
+             element("line", class_="grid", x1="0%", x2="100%", y1=MAP_HEIGHT / 2, y2=MAP_HEIGHT / 2)]
+    for point in sorted(points, key=lambda each: bool(each.kind)):  # those that are pointed at lie on top
+        x, y = 0.5 + 0.4 * point.x / reach, MAP_HEIGHT * (0.5 - 0.42 * point.y / reach)
+        dot = element("circle", element("title", point.label), class_=f"dot {point.kind}".strip(), cx=share(x), cy=y,
+                      r=7 if point.kind else 5)
+        parts.append(dot)
+        if point.kind or len(points) <= 30:
+            side = "right" if x > 0.7 else "left"
+            parts.append(element("text", point.label, class_=f"name {side}", x=share(x), y=y + 4,
+                                 dx=-11 if side == "right" else 11))
+    return picture(parts, height=MAP_HEIGHT, title=title, text=text, name="chart map")
+
+
+def _room(values: Sequence[float]) -> tuple[float, float]:
+    """A little more than the values take."""
+    if not values:
+        return 0.0, 1.0
+    low, high = min(values), max(values)
+    gap = (high - low) * 0.1 or max(abs(high) * 0.1, 0.05)
+    return low - gap, high + gap
+
+
+def _x(place: int, steps: int) -> str:
+    return share(0.5 if steps < 2 else 0.1 + 0.88 * place / (steps - 1))
+
+
+def _y(value: float, low: float, high: float) -> float:
+    return 20 + LINE_HEIGHT * (1 - (value - low) / (high - low))

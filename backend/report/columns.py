@@ -1,0 +1,96 @@
+"""The columns of the table of annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from backend.report.names import Names
+from backend.report.table import Cell, Column
+from backend.services.statistics.documents import AnnotatorFigures, AnnotatorRow, Annotators
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """An annotator with their figures on the control that is looked at; None where they never used it."""
+
+    row: AnnotatorRow
+    figures: AnnotatorFigures | None
+
+
+def judged(document: Annotators, control: str) -> list[Judged]:
+    """Every annotator, with their figures on one control."""
+    return [Judged(row=row, figures=row.controls.get(control)) for row in document.rows]
+
+
+def _figure(name: str) -> Callable[[Judged, Names], Cell]:
+    def read(item: Judged, names: Names) -> Cell:
+        found: Cell = None if item.figures is None else getattr(item.figures, name)
+        return found
+
+    return read
+
+
+def _accuracy(part: str) -> Callable[[Judged, Names], Cell]:
+    return lambda item, names: None if item.figures is None else getattr(item.figures.accuracy, part)
+
+
+def _predictability(part: str) -> Callable[[Judged, Names], Cell]:
+    def read(item: Judged, names: Names) -> Cell:
+        known = item.figures.predictability if item.figures else None
+        found: Cell = None if known is None else getattr(known, part)
+        return found
+
+    return read
+
+
+ANNOTATORS: tuple[Column[Judged], ...] = (
+    Column(name="annotator", title="Annotator", help="Label Studio's user id, or a number where names are masked",
+           kind="text", sorts=False, read=lambda item, names: names.slug(item.row.annotator)),
+    Column(name="name", title="Name", help="name or e-mail", kind="text",
+           read=lambda item, names: names.name(item.row.annotator), low_first=True),
+    Column(name="votes", title="Votes", help="current votes with this control", kind="whole",
+           read=lambda item, names: item.figures.votes if item.figures else 0),
+    Column(name="accuracy", title="Agrees with the rest", help="share of votes that equal what the other votes say of "
+           "the task (leave one out)", kind="percent", read=_accuracy("value"), low_first=True),
+    Column(name="accuracy_low", title="at least", help="lower end of its 95 % interval", kind="percent",
+           read=_accuracy("low")),
+    Column(name="accuracy_high", title="at most", help="upper end of its 95 % interval", kind="percent",
+           read=_accuracy("high")),
+    Column(name="agreement", title="Pairs alike", help="share of the others' votes on the same tasks that are equal",
+           kind="percent", read=_figure("agreement"), low_first=True),
+    Column(name="kappa", title="Kappa", help="agreement with the rest beyond what their habits reach by chance; 1 is "
+           "perfect, 0 is chance", kind="decimal", read=_figure("kappa"), low_first=True),
+    Column(name="spammer_score", title="Information", help="how far their votes depend on the task at all (spammer "
+           "score); 0 is a spammer", kind="decimal", read=_figure("spammer_score"), low_first=True),
+    Column(name="ability", title="Ability", help="how well they tell the classes apart (GLAD); 0 guesses, below 0 "
+           "inverts", kind="decimal", read=_figure("ability"), low_first=True),
+    Column(name="self_consistency", title="Consistent", help="share of equal pairs among their own repeats",
+           kind="percent", read=_figure("self_consistency"), low_first=True),
+    Column(name="repeats", title="Repeats", help="pairs of votes behind the consistency", kind="whole",
+           read=_figure("repeats")),
+    Column(name="drift_p", title="Drift by chance", help="how likely such a change over time is by chance alone; "
+           "small means that they changed", kind="decimal", read=_figure("drift_p"), low_first=True),
+    Column(name="predicted", title="Predicted right", help="share of votes that the model foresaw without having seen "
+           "the task", kind="percent", read=_predictability("accuracy"), low_first=True),
+    Column(name="log_loss", title="Log-loss", help="of these predictions, nats a vote; lower is better",
+           kind="decimal", read=_predictability("log_loss")),
+    Column(name="prior_log_loss", title="Log-loss of habits", help="the same from their label frequencies alone",
+           kind="decimal", read=_predictability("prior_log_loss")),
+    Column(name="accepted", title="Accepted", help="share of the pre-annotations they saw that they submitted "
+           "unchanged", kind="percent", read=lambda item, names: item.row.accepted.rate),
+    Column(name="seconds", title="Time", help="median time for a vote", kind="seconds", low_first=True,
+           read=lambda item, names: item.row.median_s),
+    Column(name="relative_speed", title="Relative time", help="their time against others on the same tasks; 0.5 takes "
+           "half as long", kind="decimal", read=lambda item, names: item.row.relative_speed, low_first=True),
+    Column(name="hurried", title="Hurried", help="share of votes in less than a fifth of the task's median time",
+           kind="percent", read=lambda item, names: item.row.hurried),
+    Column(name="fault", title="Looks like", help="constant, inverter, drifter or spammer, where the votes say so",
+           kind="text", read=lambda item, names: item.figures.fault if item.figures else "", sorts=False),
+    Column(name="fault_probability", title="Probability", help="of any of these faults, given the votes",
+           kind="percent", read=_figure("fault_probability")),
+    Column(name="group", title="Group", help="annotators of one number label alike", kind="whole",
+           read=_figure("group"), sorts=False),
+    Column(name="last_vote", title="Last vote", help="when they last labelled", kind="time",
+           read=lambda item, names: item.row.last_vote.isoformat()),
+)

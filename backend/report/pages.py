@@ -1,0 +1,231 @@
+"""Documents -> what the templates need, one function a page. The same functions serve the site and the report file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from backend.records import Check, Project
+from backend.report import sentences
+from backend.report.asked import Asked, choice
+from backend.report.charts import Line, Part, Point
+from backend.report.columns import ANNOTATORS, Judged, judged
+from backend.report.links import Links
+from backend.report.names import Names
+from backend.report.task_columns import ASKS, DIVIDED, FLAGS, TASKS, Flagged
+from backend.report.texts import Texts
+from backend.report.words import day
+from backend.services.gaps.documents import Gaps
+from backend.services.statistics.documents import (
+    Annotators,
+    ControlProfile,
+    Flag,
+    Flags,
+    Overview,
+    Profile,
+    ReasonKind,
+    TaskRow,
+    Tasks,
+)
+
+IN_TABLE = (
+    "name", "votes", "accuracy", "kappa", "spammer_score", "ability", "self_consistency", "drift_p", "predicted",
+    "accepted", "seconds", "fault",
+)
+ON_PAGE = ("task", "votes", "label", "confidence", "surprise", "ambiguity", "cause")
+STATES = ("open", "fine", "slip", "all")
+ON_MAP = 200  # most active annotators; more is a cloud
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What every page of a project is made with."""
+
+    project: Project
+    names: Names
+    links: Links
+    texts: Texts
+
+
+def overview(look: Look, document: Overview) -> dict[str, Any]:
+    """Coverage, agreement, consensus, ladder, training."""
+    cover = document.coverage
+    published = [run for run in reversed(document.training) if run.log_loss is not None]
+    return {
+        "document": document, "lead": sentences.lead(document), "say": sentences,
+        "parts": (Part("given", cover.given, "given"), Part("predicted", cover.predicted, "predicted"),
+                  Part("missing", cover.missing, "missing")),
+        "per_task": [str(n) if n < len(cover.votes_per_task) - 1 or n == 0 else f"{n}+"
+                     for n in range(len(cover.votes_per_task))],
+        "losses": [Line("held-out log-loss", [run.log_loss for run in published], "accent")],
+        "versions": [run.version for run in published],
+    }
+
+
+def annotators(look: Look, document: Annotators, query: Mapping[str, str], asked: Asked) -> dict[str, Any]:
+    """The table of annotators on one control, and their map."""
+    control = chosen_control(query, _controls(document.rows))
+    rows = judged(document, control)
+    wanted = query.get("q", "").strip().casefold()
+    found = [each for each in rows if wanted in look.names.name(each.row.annotator).casefold()] if wanted else rows
+    columns = {column.name: column for column in ANNOTATORS}
+    return {
+        "document": document, "control": control, "controls": _controls(document.rows), "q": query.get("q", ""),
+        "columns": [columns[name] for name in IN_TABLE], "say": sentences,
+        "shown": asked.of_rows(found, ANNOTATORS, look.names), "suspects": _suspects(rows, look.names),
+        "points": points(document, look.names),
+    }
+
+
+def profile(look: Look, document: Profile, everybody: Annotators | None) -> dict[str, Any]:
+    """One annotator in detail."""
+    who, name = document.row.annotator, look.names.name(document.row.annotator)
+    return {
+        "document": document, "name": name, "slug": look.names.slug(who),
+        "said": {control: sentences.annotator(name, document.row, each.figures)
+                 for control, each in document.controls.items()},
+        "periods": {control: _periods(each) for control, each in document.controls.items()},
+        "heat": {control: heat(each.confusion) for control, each in document.controls.items()},
+        "points": points(everybody, look.names, strong=who) if everybody else [],
+        "map_explained": everybody.map_explained if everybody else None,
+    }
+
+
+def tasks(look: Look, document: Tasks, query: Mapping[str, str], asked: Asked) -> dict[str, Any]:
+    """The hardest or the most divided tasks of a control."""
+    control = chosen_control(query, tuple(document.controls))
+    which = choice(query, "list", ("hardest", "divided"), "hardest")
+    lists = document.controls.get(control)
+    shown: Any
+    rows: list[TaskRow]
+    if which == "hardest":
+        shown = asked.of_rows(lists.hardest if lists else (), TASKS, look.names)
+        rows = list(shown.rows)
+    else:
+        shown = asked.of_rows(lists.divided if lists else (), DIVIDED, look.names)
+        rows = [each.row for each in shown.rows]
+    columns = {column.name: column for column in (TASKS if which == "hardest" else DIVIDED)}
+    return {
+        "document": document, "control": control, "controls": tuple(document.controls), "which": which,
+        "lists": lists, "shown": shown, "columns": [columns[name] for name in ON_PAGE], "say": sentences,
+        "texts": look.texts([row.task for row in rows]),
+        "parts": [Part(sentences.CAUSES.get(cause, cause), amount, f"cause-{cause}")
+                  for cause, amount in (lists.causes.items() if lists else ())],
+    }
+
+
+def flags(
+    look: Look, document: Flags, checks: Sequence[Check], query: Mapping[str, str], asked: Asked
+) -> dict[str, Any]:
+    """Votes worth a second look."""
+    everything = flagged(document, checks)
+    found = filtered(everything, query, look.names)
+    shown = asked.of_rows(found, FLAGS, look.names)
+    return {
+        "document": document, "shown": shown, "query": query, "state": query.get("state") or "open",
+        "controls": sorted({each.flag.control for each in everything}), "kinds": [each.value for each in ReasonKind],
+        "people": sorted({each.flag.annotator for each in everything}, key=look.names.name), "states": STATES,
+        "texts": look.texts([each.flag.task for each in shown.rows]),
+        "open": sum(not each.checked for each in everything), "listed": len(everything),
+        "most": max((each.flag.score for each in everything), default=1.0),
+    }
+
+
+def gaps(look: Look, document: Gaps | None, cover: Overview | None, people: Annotators | None,
+         query: Mapping[str, str], asked: Asked) -> dict[str, Any]:
+    """How the matrix is filled, and what to ask for next. Without its own document, from those on coverage."""
+    controls = tuple(document.controls) if document else ()
+    control = chosen_control(query, controls)
+    found = document.controls.get(control) if document else None
+    shown = asked.of_rows(found.asks if found else (), ASKS, look.names)
+    return {
+        "document": document, "found": found, "control": control, "controls": controls, "shown": shown,
+        "coverage": cover.coverage if cover else None, "people": people.rows[:ON_MAP] if people else (),
+        "columns": [column for column in ASKS if column.name not in ("annotator", "unit")],
+        "texts": look.texts([each.task for each in shown.rows]),
+    }
+
+
+def flagged(document: Flags, checks: Iterable[Check]) -> list[Flagged]:
+    """The flags, each with what was said of it by now (the document may be older than the last check)."""
+    said = {(each.unit, each.annotator, each.control): each for each in checks}
+    found = []
+    for flag in document.rows:
+        check = said.get((flag.unit, flag.annotator, flag.control))
+        checked = check.verdict if check is not None and check.value == flag.value else ""
+        found.append(Flagged(id=flag_id(flag), flag=flag, checked=checked))
+    return found
+
+
+def flag_id(flag: Flag) -> str:
+    """A short name of a vote as it was flagged; another one once the vote changes."""
+    text = "\x1f".join((flag.unit, flag.annotator, flag.control, flag.value))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def filtered(rows: Sequence[Flagged], query: Mapping[str, str], names: Names) -> list[Flagged]:
+    """Those that ?annotator=&control=&reason=&state= leave. Raises ClientError for words that do not exist."""
+    reason = choice(query, "reason", [each.value for each in ReasonKind])
+    state = choice(query, "state", STATES, "open")
+    slug, control = query.get("annotator", ""), query.get("control", "")
+    found = rows if state == "all" else [each for each in rows if each.checked == ("" if state == "open" else state)]
+    if slug:
+        found = [each for each in found if names.slug(each.flag.annotator) == slug]
+    if control:
+        found = [each for each in found if each.flag.control == control]
+    if reason:
+        found = [each for each in found if any(one.kind == reason for one in each.flag.reasons)]
+    return list(found)
+
+
+def chosen_control(query: Mapping[str, str], controls: Sequence[str]) -> str:
+    """The control that is looked at; the first one where none is named. Raises ClientError for an unknown one."""
+    return choice(query, "control", controls, controls[0] if controls else "")
+
+
+def points(document: Annotators, names: Names, *, strong: str = "") -> list[Point]:
+    """The map of the learned queries: what they are called, and who is pointed at."""
+    rows = [row for row in document.rows if row.position is not None]
+    kept = rows[:ON_MAP] + [row for row in rows[ON_MAP:] if row.annotator == strong]
+    return [
+        Point(row.position[0], row.position[1], names.name(row.annotator),
+              "strong" if row.annotator == strong else
+              "suspect" if not strong and any(each.fault for each in row.controls.values()) else "")
+        for row in kept if row.position is not None
+    ]
+
+
+def heat(confusion: Sequence[Sequence[float]]) -> list[list[int]]:
+    """Colour steps 0..10 of a confusion matrix, by the share within its row."""
+    return [[round(10 * cell / sum(row)) if sum(row) > 0 else 0 for cell in row] for row in confusion]
+
+
+def _controls(rows: Iterable[Any]) -> tuple[str, ...]:
+    """In order of appearance, most votes first."""
+    votes: dict[str, int] = {}
+    for row in rows:
+        for control, figures in row.controls.items():
+            votes[control] = votes.get(control, 0) + figures.votes
+    return tuple(sorted(votes, key=lambda control: -votes[control]))
+
+
+def _suspects(rows: Sequence[Judged], names: Names) -> list[tuple[str, str, str, float | None]]:
+    """(slug, name, fault in words, probability) of those whose votes say that something is wrong, surest first."""
+    found = [
+        (names.slug(each.row.annotator), names.name(each.row.annotator),
+         sentences.FAULTS.get(each.figures.fault, each.figures.fault), each.figures.fault_probability)
+        for each in rows if each.figures is not None and each.figures.fault
+    ]
+    return sorted(found, key=lambda each: -(each[3] or 0.0))
+
+
+def _periods(found: ControlProfile) -> tuple[list[Line], list[str]]:
+    """Lines of an annotator's rightness over time, and the days they begin."""
+    values = found.over_time
+    series = [Line("agrees with the rest", [each.accuracy for each in values], "accent")]
+    if any(each.predicted is not None for each in values):
+        series.append(Line("predicted right", [each.predicted for each in values], "calm"))
+    return series, [day(each.start) for each in values]
+

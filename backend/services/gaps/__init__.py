@@ -1,0 +1,1 @@
+"""Gaps of the annotation matrix: the document that says how they are filled and which are worth asking for."""
