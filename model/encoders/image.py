@@ -55,7 +55,7 @@ class ImageEncoder:
             def grid(pixels: torch.Tensor) -> torch.Tensor:
                 return module(efficientnet.scale(pixels)).flatten(2).transpose(1, 2)  # type: ignore[no-any-return]
 
-            name = f"{DEFAULT}-{_fingerprint(module)}"
+            name = f"{DEFAULT}-{fingerprint(module)}"
             return cls(name, grid, dim=efficientnet.DIM, side=efficientnet.SIDE, device=device, batch_size=batch_size)
         return cls._from_hugging_face(path_or_name, device=device, batch_size=batch_size)
 
@@ -80,7 +80,7 @@ class ImageEncoder:
             scaled = (pixels.permute(0, 3, 1, 2).float() / 255.0 - mean) / deviation
             return vision(pixel_values=scaled).last_hidden_state  # type: ignore[no-any-return]
 
-        name = f"{Path(source).name if local else source.replace('/', '--')}-{_fingerprint(vision)}"
+        name = f"{Path(source).name if local else source.replace('/', '--')}-{fingerprint(vision)}"
         side, dim = int(config.image_size), int(config.hidden_size)
         return cls(name, patches, dim=dim, side=side, device=device, batch_size=batch_size)
 
@@ -109,15 +109,25 @@ class ImageEncoder:
         except ContentError as error:
             return error
 
+    @property
+    def side(self) -> int:
+        """Pixels a side that the network takes."""
+        return self._side
+
     @torch.inference_mode()
+    def encode_pixels(self, pixels: NDArray[np.uint8]) -> NDArray[np.float16]:
+        """RGB pixels (B, side, side, 3) -> tokens (B, T, D)."""
+        parts = []
+        for start in range(0, len(pixels), self._batch_size):
+            batch = torch.from_numpy(pixels[start : start + self._batch_size]).to(self._device)
+            with torch.autocast(self._device.type, dtype=torch.float16, enabled=self._device.type == "cuda"):
+                tokens = self._network(batch)  # (B, T, D)
+            parts.append(tokens.float().clamp(-_FP16_MAX, _FP16_MAX).half().cpu().numpy())
+        return np.concatenate(parts)
+
     def _run(self, batch: Sequence[Read]) -> list[NDArray[np.float16] | ContentError]:
         readable = [read for read in batch if not isinstance(read, ContentError)]
-        if not readable:
-            return [read for read in batch if isinstance(read, ContentError)]
-        pixels = torch.from_numpy(np.stack(readable)).to(self._device)  # (B, side, side, 3)
-        with torch.autocast(self._device.type, dtype=torch.float16, enabled=self._device.type == "cuda"):
-            tokens = self._network(pixels)  # (B, T, D)
-        arrays = iter(tokens.float().clamp(-_FP16_MAX, _FP16_MAX).half().cpu().numpy())
+        arrays = iter(self.encode_pixels(np.stack(readable)) if readable else ())
         return [read if isinstance(read, ContentError) else next(arrays) for read in batch]
 
 
@@ -139,7 +149,8 @@ def _efficientnet(path: Path) -> efficientnet.EfficientNetLite0:
     return network.eval().requires_grad_(False)
 
 
-def _fingerprint(network: torch.nn.Module) -> str:
+def fingerprint(network: torch.nn.Module) -> str:
+    """A hash of all weights, so that features of other weights are never taken for these."""
     digest = hashlib.sha256()
     for key, tensor in sorted(network.state_dict().items()):
         digest.update(key.encode())

@@ -1,0 +1,128 @@
+"""Bytes of an audio or video file -> waveform, or frames evenly spread over time, within limits.
+
+FFmpeg (through PyAV) can follow playlists and concatenation lists to other files and addresses. It is therefore given
+bytes and never a name, only container formats of `FORMATS` are opened, and no protocol at all is allowed to it.
+
+Shape legend: N samples, F frames.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+from model.errors import ContentError
+
+RATE = 16_000  # samples a second
+FORMATS = (
+    "wav", "w64", "aiff", "mp3", "flac", "ogg", "aac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2", "avi", "mpegts",
+    "mpeg",
+)  # fmt: skip
+MAX_SIDE = 8192  # pixels of a video frame
+_OPTIONS = {"protocol_whitelist": "none", "format_whitelist": ",".join(FORMATS), "enable_drefs": "0"}
+_DAMAGED = (av.FFmpegError, OSError, ValueError, EOFError, LookupError, ArithmeticError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """Frames of a video and when they are shown."""
+
+    pixels: NDArray[np.uint8]  # (F, side, side, 3) RGB
+    seconds: NDArray[np.float64]  # (F,)
+
+
+def read_sound(data: bytes, *, max_seconds: float = 3600.0) -> NDArray[np.float32]:
+    """The waveform (N,) of the first audio track, one channel, `RATE` samples a second, cut at `max_seconds`.
+
+    Raises ContentError with a sentence for a file that cannot be read or has no sound.
+    """
+    limit = int(max_seconds * RATE)
+    parts: list[NDArray[np.float32]] = []
+    with _opened(data) as container:
+        if not container.streams.audio:
+            raise ContentError("The recording has no sound.")
+        if container.streams.audio[0].codec_context is None:
+            raise ContentError("The sound has a coding that is not known.")
+        resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
+        read = 0
+        for frame in container.decode(container.streams.audio[0]):
+            for piece in resampler.resample(frame):
+                parts.append(np.asarray(piece.to_ndarray(), np.float32).reshape(-1))
+                read += len(parts[-1])
+            if read >= limit:
+                break
+        else:
+            parts += [np.asarray(piece.to_ndarray(), np.float32).reshape(-1) for piece in resampler.resample(None)]
+    wave = np.concatenate(parts)[:limit] if parts else np.zeros(0, np.float32)
+    if not len(wave):
+        raise ContentError("The recording lasts no time.")
+    return np.nan_to_num(wave, nan=0.0, posinf=1.0, neginf=-1.0).clip(-1.0, 1.0)
+
+
+def has_sound(data: bytes) -> bool:
+    """Whether a file has an audio track. Raises ContentError for one that cannot be read."""
+    with _opened(data) as container:
+        return bool(container.streams.audio)
+
+
+def read_frames(data: bytes, *, frames: int, side: int) -> Frames:
+    """At most `frames` frames, evenly spread over the time that is shown, squeezed to squares.
+
+    Neither the duration nor the frame rate of the file is trusted: frames are kept at a distance in time that doubles
+    whenever twice too many are kept, so memory is bounded and a variable frame rate changes nothing. Raises
+    ContentError.
+    """
+    kept: list[tuple[float, NDArray[np.uint8]]] = []
+    step = 0.0
+    with _opened(data) as container:
+        if not container.streams.video:
+            raise ContentError("The recording has no picture.")
+        stream = container.streams.video[0]
+        stream.thread_type = "AUTO"
+        if stream.codec_context is None:
+            raise ContentError("The video has a coding that is not known.")
+        if max(stream.codec_context.width, stream.codec_context.height) > MAX_SIDE:
+            raise ContentError(f"The video is wider or higher than {MAX_SIDE} pixels.")
+        for index, frame in enumerate(container.decode(stream)):
+            at = float(frame.time) if frame.time is not None else index / 25.0
+            if kept and at < kept[-1][0] + step:
+                continue
+            kept.append((at, frame.reformat(width=side, height=side, format="rgb24").to_ndarray()))
+            if len(kept) > 2 * frames:
+                step = max(2 * step, (kept[-1][0] - kept[0][0]) / frames)
+                kept = _thinned(kept, step)
+    if not kept:
+        raise ContentError("The recording lasts no time.")
+    seconds = np.array([at for at, _ in kept])
+    wanted = np.linspace(seconds[0], seconds[-1], min(frames, len(kept)))
+    chosen = np.unique(np.abs(seconds[:, None] - wanted).argmin(0))
+    return Frames(pixels=np.stack([kept[row][1] for row in chosen]), seconds=seconds[chosen])
+
+
+def _thinned(kept: list[tuple[float, NDArray[np.uint8]]], step: float) -> list[tuple[float, NDArray[np.uint8]]]:
+    """Frames at a distance of at least `step` seconds, the first among them."""
+    found = kept[:1]
+    for frame in kept[1:]:
+        if frame[0] >= found[-1][0] + step:
+            found.append(frame)
+    return found
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[Any]:
+    if not data:
+        raise ContentError("The recording is empty.")
+    try:
+        with av.open(io.BytesIO(data), mode="r", options=_OPTIONS, metadata_errors="replace") as container:
+            yield container
+    except ContentError:
+        raise
+    except _DAMAGED as error:
+        raise ContentError("The file is no recording that can be read, or it is damaged.") from error
