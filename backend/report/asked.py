@@ -12,7 +12,7 @@ from backend.report.table import Column, ordered
 
 R = TypeVar("R")
 PAGE_ROWS = 50
-ROWS_AT_ONCE = 10_000
+ROWS_AT_ONCE = 100_000
 DIRECTIONS = ("asc", "desc")
 
 

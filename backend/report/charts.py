@@ -165,3 +165,16 @@ def _x(place: int, steps: int) -> str:
 
 def _y(value: float, low: float, high: float) -> float:
     return 20 + LINE_HEIGHT * (1 - (value - low) / (high - low))
+
+
+def cells(row: str) -> Markup:
+    """A row of the matrix, one letter a task: `g` given, `p` predicted, all else missing. Runs are drawn as one."""
+    kinds = {"g": "given", "p": "predicted"}
+    parts, begin = [element("rect", class_="track", width="100%", height=14)], 0
+    for letter, run in itertools.groupby(row):
+        length = sum(1 for _ in run)
+        if letter in kinds:
+            x, width = share(begin / len(row)), share(length / len(row))
+            parts.append(element("rect", class_=kinds[letter], x=x, width=width, height=14))
+        begin += length
+    return decoration(parts, height=14, name="bar cells")

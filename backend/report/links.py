@@ -17,6 +17,7 @@ class Links:
     project: int  # Label Studio's id
     label_studio: str  # its address, "" where unknown
     root: str | None = ""  # from the page to "/", such as "../../"
+    profiles: frozenset[str] = frozenset()  # slugs of the annotators whose profile is in the report file
 
     @classmethod
     def of_path(cls, path: str, *, project: int, label_studio: str) -> Links:
@@ -31,9 +32,9 @@ class Links:
         return f"{self.root}projects/{self.project}{'/' + name if name else '/overview'}{asked}"
 
     def annotator(self, slug: str) -> str:
-        """The profile of an annotator."""
+        """The profile of an annotator; "" where a report file does not hold it."""
         if self.root is None:
-            return f"#profile-{quote(slug, safe='')}"
+            return f"#profile-{quote(slug, safe='')}" if slug in self.profiles else ""
         return f"{self.root}projects/{self.project}/annotators/{quote(slug, safe='')}"
 
     def api(self, name: str = "", **query: str | int) -> str:

@@ -74,7 +74,7 @@ def annotators(look: Look, document: Annotators, query: Mapping[str, str], asked
     return {
         "document": document, "control": control, "controls": _controls(document.rows), "q": query.get("q", ""),
         "columns": [columns[name] for name in IN_TABLE], "say": sentences,
-        "shown": asked.of_rows(found, ANNOTATORS, look.names), "suspects": _suspects(rows, look.names),
+        "shown": asked.of_rows(found, ANNOTATORS, look.names), "suspects": _suspects(rows),
         "points": points(document, look.names),
     }
 
@@ -211,14 +211,11 @@ def _controls(rows: Iterable[Any]) -> tuple[str, ...]:
     return tuple(sorted(votes, key=lambda control: -votes[control]))
 
 
-def _suspects(rows: Sequence[Judged], names: Names) -> list[tuple[str, str, str, float | None]]:
-    """(slug, name, fault in words, probability) of those whose votes say that something is wrong, surest first."""
-    found = [
-        (names.slug(each.row.annotator), names.name(each.row.annotator),
-         sentences.FAULTS.get(each.figures.fault, each.figures.fault), each.figures.fault_probability)
-        for each in rows if each.figures is not None and each.figures.fault
-    ]
-    return sorted(found, key=lambda each: -(each[3] or 0.0))
+def _suspects(rows: Sequence[Judged]) -> list[tuple[str, str, float | None]]:
+    """(annotator, fault in words, probability) of those whose votes say that something is wrong, surest first."""
+    judged_by = [(each.row.annotator, each.figures) for each in rows if each.figures is not None and each.figures.fault]
+    judged_by.sort(key=lambda each: -(each[1].fault_probability or 0.0))
+    return [(who, sentences.FAULTS.get(found.fault, found.fault), found.fault_probability) for who, found in judged_by]
 
 
 def _periods(found: ControlProfile) -> tuple[list[Line], list[str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from backend.report.names import Names
 from backend.report.table import Cell, Column
-from backend.services.gaps.documents import Ask
+from backend.services.gaps.documents import Ask, MatrixRow
 from backend.services.statistics.documents import ConsensusColumns, DividedTask, Flag, TaskRow
 
 
@@ -132,4 +132,16 @@ ASKS: tuple[Column[Ask], ...] = (
            read=lambda row, names: row.gain),
     Column(name="cost", title="Cost", help="of the annotator's next label", read=lambda row, names: row.cost),
     Column(name="sentence", title="Why", help="the reason", kind="text", read=lambda row, names: row.sentence),
+)
+
+MATRIX: tuple[Column[MatrixRow], ...] = (
+    Column(name="annotator", title="Annotator", help="Label Studio's user id", kind="text", sorts=False,
+           read=lambda row, names: names.slug(row.annotator)),
+    Column(name="name", title="Name", help="name or e-mail", kind="text", low_first=True,
+           read=lambda row, names: names.name(row.annotator)),
+    Column(name="given", title="Given", help="tasks they labelled", kind="whole", read=lambda row, names: row.given),
+    Column(name="predicted", title="Predicted", help="gaps that the model fills", kind="whole",
+           read=lambda row, names: row.predicted),
+    Column(name="missing", title="Missing", help="gaps without a prediction", kind="whole",
+           read=lambda row, names: row.missing),
 )

@@ -19,6 +19,7 @@ from flask.testing import FlaskClient
 
 from backend.app import create_app
 from backend.errors import NotFound
+from backend.services.statistics import Statistics
 from backend.services.triggers import Triggers
 from backend.settings import Settings
 from backend.store import open_store
@@ -106,6 +107,7 @@ def make_services(folder: Path, migrated: Path | None = None, **overrides: Any) 
         settings=settings, store=store, ingest=SmallIngest(store), prediction=SmallPrediction(), clock=lambda: NOW,
         triggers=Triggers(store=store, settings=settings, clock=lambda: NOW),
         registry=SimpleNamespace(problem=lambda project: ""),
+        statistics=Statistics(store=store, settings=settings, clock=lambda: NOW),
     )
 
 
