@@ -6,6 +6,7 @@ from backend.commands import (
     annotator_token,
     convert,
     deliver,
+    evaluate,
     identify,
     overrides,
     predict,
@@ -20,7 +21,7 @@ from backend.commands.base import Command
 COMMANDS: tuple[Command, ...] = (
     serve.COMMAND, worker.COMMAND, status.COMMAND, train.COMMAND, deliver.COMMAND, predict.COMMAND,
     annotator_token.COMMAND, overrides.COMMAND,
-    aggregate.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND, convert.COMMAND,
+    aggregate.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND, convert.COMMAND, evaluate.COMMAND,
 )
 
 __all__ = ["COMMANDS", "Command"]

@@ -1,0 +1,192 @@
+"""`evaluate`: how well every model predicts each annotator of a data set, by cross-validation over tasks.
+
+The predictions of every fold are kept as cells, so that a run which was stopped goes on, and one with more models,
+seeds or settings only adds to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from backend import ports
+from backend.commands.base import Arguments, Command, say
+from backend.commands.dataset import check_output, dataset_arguments, load, sentences, write_json
+from backend.errors import ClientError
+from backend.formats import Dataset
+from backend.settings import Settings
+
+if TYPE_CHECKING:
+    from model.encoders import Encoder
+    from model.evaluate.design import Setting
+    from model.evaluate.problem import Problem
+
+_SHOWN = ("accuracy", "accuracy_annotators", "macro_f1", "log_loss", "ece", "copr")
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    dataset_arguments(parser)
+    add = parser.add_argument
+    add("--text", metavar="FIELD", default="", help="the field of the task data that is read; a data set without text "
+        "is evaluated without content")
+    add("--folds", metavar="N", type=int, default=5, help="folds of the tasks; each is tested once")
+    add("--seeds", metavar="N", type=int, default=1, help="repetitions with other splits")
+    add("--models", metavar="MODEL", nargs="+", default=[], help="which models; served and network are ours; default: "
+        "all")
+    add("--visible", metavar="SHARE", type=float, nargs="*", default=[0.5],
+        help="predict the rest of a test task's votes when this share of them is seen (beside: when none is)")
+    add("--drop", metavar="SHARE", type=float, nargs="*", default=[], help="remove this share of the training votes")
+    add("--preset", metavar="NAME", choices=("polyvox", "paper"), default="polyvox", help="ours: polyvox or paper")
+    add("--device", metavar="DEVICE", help="cpu, cuda or cuda:N; default: the setting POLYVOX_DEVICE")
+    add("--encoder", metavar="NAME", help="the text encoder; default: the setting POLYVOX_ENCODER")
+    add("--cells", metavar="FOLDER", type=Path, help="where the predictions of each fold are kept, to go on with; "
+        "default: beside --out, else evaluation-cells")
+    add("--by-annotator", action="store_true", help="also write accuracy and log-loss of every single annotator")
+    add("--out", metavar="FILE", type=Path, help="write the results (.json), and beside them the same as Markdown and "
+        "as a plot (.md, .png)")
+
+
+def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
+    from model.config import LadderConfig
+    from model.evaluate.baselines import BASELINES
+    from model.evaluate.cells import CellStore
+    from model.evaluate.contenders import contenders
+    from model.evaluate.harness import Plan, run
+    from model.evaluate.ours import Ours
+    from model.evaluate.summary import standings, to_json
+
+    check_output(arguments.out, (".json",))
+    if arguments.folds < 2 or arguments.seeds < 1:
+        raise ClientError("An evaluation needs at least two folds and one seed.")
+    cells = arguments.cells or (
+        arguments.out.with_name(f"{arguments.out.stem}-cells") if arguments.out else Path("evaluation-cells"))
+    with sentences():
+        label = "" if arguments.preset == "polyvox" else arguments.preset
+        ours = Ours(config=LadderConfig.preset(arguments.preset), label=label)
+        plan = Plan(
+            contenders=contenders(arguments.models or [*ours.models, *BASELINES], ours),
+            settings=_settings(arguments.visible, arguments.drop), folds=arguments.folds, seeds=arguments.seeds,
+            device=_device(arguments.device, settings),
+        )
+        dataset = load(arguments)
+        with _bar() as progress:
+            problem = _problem(dataset, arguments, settings, cells, plan.device, progress)
+            store = CellStore(cells, fingerprint=problem.fingerprint, folds=plan.folds)
+            ran = run(problem, plan, store, progress)
+            progress(1.0, "drawing intervals")
+            found = standings(problem, store, plan.folds)
+            results = to_json(found, ours.models[0], by_annotator=arguments.by_annotator)
+    for setting in results["settings"]:
+        _show(results, setting, console)
+    if arguments.out is not None:
+        _write(arguments.out, results)
+        say(console, f"written: {arguments.out}")
+    weights: dict[str, float] = next((note["weights"] for note in results["notes"] if note["weights"]), {})
+    if weights:
+        say(console, "rungs in served: " + ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items()))
+    say(console, f"tasks={results['tasks']} annotators={results['annotators']} votes={results['votes']} fits={ran}")
+    return 0
+
+
+def _settings(visible: Sequence[float], drop: Sequence[float]) -> list[Setting]:
+    from model.evaluate.design import Setting
+
+    chosen = [Setting(), *(Setting(visible=share) for share in visible), *(Setting(drop=share) for share in drop)]
+    return list(dict.fromkeys(chosen))
+
+
+def _device(name: str | None, settings: Settings) -> str:
+    """Where networks run. Raises ClientError for a device that is not there."""
+    import torch
+
+    from backend.bootstrap import device_of
+
+    try:
+        chosen = torch.device(name or device_of(settings))
+        torch.zeros(1, device=chosen)
+    except (RuntimeError, AssertionError) as error:  # an unknown name; no such card
+        raise ClientError(f"The device {name} cannot be used here.") from error
+    return str(chosen)
+
+
+def _problem(
+    dataset: Dataset, arguments: Arguments, settings: Settings, cells: Path, device: str, progress: ports.Progress
+) -> Problem:
+    """The data set with its encoded texts."""
+    from backend.formats.problems import problem_of, texts_of
+    from model.evaluate.token_file import no_content, tokens_of
+
+    texts = texts_of(dataset, arguments.text)
+    control = dataset.control(arguments.control)
+    if not texts:
+        progress(0.0, "no content: every task looks the same to a model")
+        return problem_of(dataset, control, no_content)
+    encoder = _encoder(arguments.encoder or settings.encoder, device)
+    tokens = tokens_of(
+        texts, encoder_id=encoder.id, encoder=lambda: encoder, folder=cells / "tokens",
+        progress=lambda share: progress(share, "encoding texts"),
+    )
+    return problem_of(dataset, control, tokens)
+
+
+def _encoder(name: str, device: str) -> Encoder:
+    from model.encoders.text import TextEncoder
+
+    return TextEncoder.load(name, device=device)
+
+
+def _show(results: dict[str, Any], setting: str, console: Console) -> None:
+    """A short table: what matters most, best accuracy first."""
+    from rich.table import Table
+
+    from model.evaluate.report import cell, figures_of
+
+    figures = figures_of(results, setting)
+    say(console, setting, "bold")
+    table = Table("model", *(name.replace("_", " ") for name in _SHOWN), box=None, padding=(0, 1))
+    for model in sorted(figures, key=lambda name: -figures[name]["accuracy"]["mean"]):
+        row = figures[model]
+        table.add_row(model, *(cell(row.get(name), interval=name in ("accuracy", "log_loss")) for name in _SHOWN))
+    console.print(table)
+    console.print()
+
+
+def _write(path: Path, results: dict[str, Any]) -> None:
+    from backend.commands.evaluation_plots import plot_results
+    from backend.formats.atomic import whole_file
+    from model.evaluate.report import markdown
+
+    write_json(path, results)
+    with whole_file(path.with_suffix(".md")) as aside:
+        aside.write_text(markdown(results), encoding="utf-8")
+    plot_results(results, path.with_suffix(".png"))
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[ports.Progress]:
+    """A bar over all fits on stderr."""
+    console = Console(stderr=True)
+    with Progress(
+        BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(), TextColumn("{task.description}"),
+        console=console, transient=True, disable=not console.is_terminal,
+    ) as bar:
+        line = bar.add_task("", total=1.0)
+
+        def update(fraction: float, note: str) -> None:
+            bar.update(line, completed=fraction, description=note)
+
+        yield update
+
+
+COMMAND = Command(
+    name="evaluate", help="how well every model predicts each annotator of a data set", arguments=_arguments, run=_run,
+    description="Cross-validate every model on a data set, by task: ours (served, and the network alone) and all "
+    "baselines, on new tasks, on tasks of which some votes are seen, and with training votes removed. Intervals are "
+    "95 percent, by a bootstrap over tasks; differences to ours are paired. See docs/evaluation.md.",
+)
