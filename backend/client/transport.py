@@ -77,6 +77,10 @@ class Transport:
             response = self._send(method, path, params, body, timeout_s, self._auth)
         return _decoded(response, method, path)
 
+    def authorization(self) -> str:
+        """The value of the Authorization header, for files that are fetched elsewhere. Raises LabelStudioError."""
+        return self._auth.header()
+
     def _send(
         self, method: str, path: str, params: dict[str, Any] | None, body: Any, timeout_s: float, auth: TokenAuth | None
     ) -> requests.Response:

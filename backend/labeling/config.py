@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from backend.errors import LabelConfigError
+from backend.labeling.content import pack
 from backend.labeling.controls import Control, Place, Unmodelled, is_control, read_control
 from backend.labeling.markup import Tag, read, walk
-from backend.labeling.objects import OBJECT_TAGS, ObjectTag, Unread, content, defined, read_object
+from backend.labeling.objects import OBJECT_TAGS, MediaTag, ObjectTag, Unread, content, defined, read_object
 from model.spaces import Space, Value
 from model.votes import Votes
 
@@ -26,7 +27,8 @@ class LabelConfig:
     controls: tuple[Control, ...]  # those that are modelled, in document order
     unmodelled: tuple[Unmodelled, ...]
     objects: tuple[ObjectTag, ...]  # texts that show task data
-    unread: tuple[Unread, ...]  # images, sounds and so on
+    unread: tuple[Unread, ...]  # tables, documents and so on
+    media: tuple[MediaTag, ...] = ()  # images, sounds and videos of a task
 
     @cached_property
     def fingerprint(self) -> str:
@@ -34,6 +36,7 @@ class LabelConfig:
         matters = [
             [[control.name, control.signature()] for control in self.controls],
             [[text.name, text.tag, text.template, text.encoding] for text in self.objects],
+            *([[[medium.name, medium.tag, medium.template] for medium in self.media]] if self.media else []),
         ]
         return hashlib.sha256(json.dumps(matters, ensure_ascii=True).encode()).hexdigest()[:16]
 
@@ -47,17 +50,21 @@ class LabelConfig:
         spaces = {control.name: control.space(_observed(votes, control.name)) for control in self.controls}
         return {name: space for name, space in spaces.items() if space is not None}
 
-    def content(self, data: Mapping[str, Any]) -> str:
-        """The text of a task for the encoder; "" when there is none."""
-        return content(self.objects, data)
+    def content(self, data: Mapping[str, Any], *, task: int | None = None) -> str:
+        """What a task shows, packed for the encoder (see `labeling.content`); "" when that is nothing.
+
+        `task` is Label Studio's id, without which media in cloud storage cannot be asked for.
+        """
+        return pack(content(self.objects, self.media, data, task))
 
     def problems(self, data: Mapping[str, Any]) -> list[str]:
         """Sentences on what keeps a task from being read whole. They carry names from the config, no task text."""
-        if not self.objects:
-            nothing = "The labeling configuration shows no text from the task."
+        shown: list[ObjectTag | MediaTag] = [*self.objects, *self.media]
+        if not shown:
+            nothing = "The labeling configuration shows nothing from the task that can be read."
             return [thing.reason for thing in self.unread] or [nothing]
-        whole = defined(self.objects, data)
-        return [problem for text in self.objects for problem in text.problems(whole)]
+        whole = defined(shown, data)
+        return [problem for tag in shown for problem in tag.problems(whole)]
 
     def prediction(
         self, values: Mapping[str, tuple[Value, float]], *, data: Mapping[str, Any], model_version: str, score: float
@@ -87,6 +94,7 @@ def parse_config(xml: object) -> LabelConfig:
     controls: list[Control] = []
     unmodelled: list[Unmodelled] = []
     objects: list[ObjectTag] = []
+    media: list[MediaTag] = []
     unread: list[Unread] = []
     names = _names(root)
     for tag, ancestors in walk(root):
@@ -100,10 +108,13 @@ def parse_config(xml: object) -> LabelConfig:
         match read_object(tag):
             case ObjectTag() as text if not any(ancestor.kind == "repeater" for ancestor in ancestors):
                 objects.append(text)
+            case MediaTag() as medium if not any(ancestor.kind == "repeater" for ancestor in ancestors):
+                media.append(medium)
             case Unread() as thing:
                 unread.append(thing)
     return LabelConfig(
-        controls=tuple(controls), unmodelled=tuple(unmodelled), objects=tuple(objects), unread=tuple(unread)
+        controls=tuple(controls), unmodelled=tuple(unmodelled), objects=tuple(objects), unread=tuple(unread),
+        media=tuple(media),
     )
 
 

@@ -121,8 +121,17 @@ class Features:
             tokens = encoder.encode(batch)
         finally:
             self._encoding.release()
-        self._cache.put(encoder.id, batch, tokens)
+        whole = _whole(encoder, batch)
+        self._cache.put(encoder.id, [batch[row] for row in whole], [tokens[row] for row in whole])
         return dict(zip(batch, tokens, strict=True))
+
+
+def _whole(encoder: Encoder, batch: Sequence[str]) -> list[int]:
+    """Rows of a batch that were encoded whole. Tokens that lack a file must not stay when the file is there again."""
+    from model.encoders import FallibleEncoder
+
+    failed = encoder.failures(batch) if isinstance(encoder, FallibleEncoder) else {}
+    return [row for row, text in enumerate(batch) if text not in failed]
 
 
 def _shortest_first(texts: Iterable[str]) -> list[str]:

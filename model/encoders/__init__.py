@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,3 +22,11 @@ class Encoder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> list[NDArray[np.float16]]:
         """Tokens of each content, (T_i, D) with T_i >= 1, in the order given."""
+
+
+@runtime_checkable
+class FallibleEncoder(Encoder, Protocol):
+    """An encoder that reads more than it is given, such as files, and may find some of them missing."""
+
+    def failures(self, contents: Sequence[str]) -> dict[str, str]:
+        """content -> a sentence, for those that were not encoded whole: their tokens are used now but never kept."""

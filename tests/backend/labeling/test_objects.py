@@ -1,6 +1,7 @@
 import base64
 
 from backend.labeling import parse_config
+from backend.labeling.content import unpack
 
 CHOICES = '<Choices name="c" toName="{}"><Choice value="A"/></Choices>'
 
@@ -57,12 +58,12 @@ def test_encoded_text():
     assert config.content({"text": "%%%"}) == ""
 
 
-def test_what_is_not_text_is_declared_and_its_control_is_learned_all_the_same():
-    config = config_of('<Image name="t" value="$image"/><Text name="u" value="$url" valueType="url"/>')
-    assert config.objects == () and config.content({"image": "x", "url": "http://x"}) == ""
-    assert [(each.name, each.tag) for each in config.unread] == [("t", "Image"), ("u", "Text")]
+def test_what_is_not_read_is_declared_and_its_control_is_learned_all_the_same():
+    config = config_of('<TimeSeries name="t" value="$csv"/><Text name="u" value="$url" valueType="url"/>')
+    assert config.objects == () and config.content({"csv": "x", "url": "http://x"}) == ""
+    assert [(each.name, each.tag) for each in config.unread] == [("t", "TimeSeries"), ("u", "Text")]
     assert config.problems({}) == [
-        "Image 't' is not read yet: only text is.",
+        "TimeSeries 't' is not read yet.",
         "Text 'u' is behind a URL (valueType), which is not read yet.",
     ]
     assert list(config.spaces()) == ["c"]
@@ -70,4 +71,43 @@ def test_what_is_not_text_is_declared_and_its_control_is_learned_all_the_same():
 
 def test_a_config_without_objects_says_so():
     config = parse_config("<View></View>")
-    assert config.controls == () and config.problems({}) == ["The labeling configuration shows no text from the task."]
+    (problem,) = config.problems({})
+    assert config.controls == () and problem.startswith("The labeling configuration shows nothing")
+
+
+def test_images_sounds_and_videos_are_references_beside_the_text():
+    config = config_of(
+        '<Text name="t" value="$text"/><Image name="i" valueList="$pictures"/><Video name="v" value="$clip"/>'
+    )
+    data = {"text": "A", "pictures": ["/data/upload/1/a.png", " ", "s3://b/c.png"], "clip": "/data/upload/1/v.mp4"}
+    found = unpack(config.content(data, task=7))
+    assert found.text == "A" and found.task == 7 and found.modalities == ("audio", "image", "text", "video")
+    assert [(one.modality, one.address) for one in found.media] == [
+        ("image", "/data/upload/1/a.png"), ("image", "s3://b/c.png"), ("video", "/data/upload/1/v.mp4"),
+    ]
+    assert config.problems(data) == []
+    assert config.problems({"text": "A", "pictures": []}) == [
+        "Image 'i' has no file in this task.", "The task has no field 'clip', which Video 'v' shows.",
+    ]
+    assert config.content({}) == ""
+
+
+def test_a_task_without_its_image_keeps_its_text_and_the_kinds_that_the_config_shows():
+    config = config_of('<Text name="t" value="$text"/><Image name="i" value="$image"/>')
+    found = unpack(config.content({"text": "A"}))
+    assert found.text == "A" and found.media == () and found.modalities == ("image", "text")
+
+
+def test_the_fingerprint_follows_media_and_is_the_old_one_without_them():
+    plain = config_of('<Text name="t" value="$text"/>')
+    assert plain.fingerprint == config_of('<Text name="t" value="$text"/>').fingerprint
+    with_image = config_of('<Text name="t" value="$text"/><Image name="i" value="$image"/>')
+    assert len({plain.fingerprint, with_image.fingerprint}) == 2
+
+
+def test_dialogues_are_read_turn_by_turn():
+    config = config_of('<Paragraphs name="t" value="$talk" nameKey="who" textKey="says"/>')
+    talk = [{"who": "Ann", "says": "Hello."}, {"says": "Hi."}, "noise", {"who": "Ann", "says": ""}]
+    assert config.content({"talk": talk}) == "Ann: Hello.\nHi."
+    chat = config_of('<Chat name="t" value="$messages"/>')
+    assert chat.content({"messages": [{"role": "user", "content": "Hi"}]}) == "user: Hi"
