@@ -11,7 +11,7 @@ from backend.report.names import Names
 from backend.report.table import Column, ordered
 
 R = TypeVar("R")
-PAGE_ROWS = 50
+PAGE_ROWS = 25
 ROWS_AT_ONCE = 100_000
 DIRECTIONS = ("asc", "desc")
 

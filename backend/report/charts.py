@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from backend.report.svg import decoration, element, picture, share
-from backend.report.words import decimal, number, percent
+from backend.report.words import decimal, number, percent, shortened
 
 COLUMNS_HEIGHT = 150  # pixels, without the labels below
 LINE_HEIGHT = 150
 MAP_HEIGHT = 320
+_LETTER = 0.0125  # width of a letter as a share of the map, on a small tablet
 _FEW = 12  # columns up to which each one is labelled with its number
 
 
@@ -134,20 +135,32 @@ class Point:
 
 
 def scatter(points: Sequence[Point], *, title: str, text: str) -> Markup:
-    """A map without axes: what is near is alike. Beyond 30 points only those of a kind are named."""
+    """A map without axes: what is near is alike. Names that would lie upon each other are left to the pointer."""
     reach = max([abs(value) for point in points for value in (point.x, point.y)] + [1e-9])
     parts = [element("line", class_="grid", x1="50%", x2="50%", y1=0, y2=MAP_HEIGHT),
              element("line", class_="grid", x1="0%", x2="100%", y1=MAP_HEIGHT / 2, y2=MAP_HEIGHT / 2)]
-    for point in sorted(points, key=lambda each: bool(each.kind)):  # those that are pointed at lie on top
+    taken: list[tuple[float, float, float]] = []
+    for point in sorted(points, key=lambda each: not each.kind):  # those that are pointed at are named for certain
         x, y = 0.5 + 0.4 * point.x / reach, MAP_HEIGHT * (0.5 - 0.42 * point.y / reach)
-        dot = element("circle", element("title", point.label), class_=f"dot {point.kind}".strip(), cx=share(x), cy=y,
-                      r=7 if point.kind else 5)
-        parts.append(dot)
-        if point.kind or len(points) <= 30:
-            side = "right" if x > 0.7 else "left"
-            parts.append(element("text", point.label, class_=f"name {side}", x=share(x), y=y + 4,
+        parts.append(element("circle", element("title", point.label), class_=f"dot {point.kind}".strip(), cx=share(x),
+                             cy=y, r=7 if point.kind else 5))
+        name = shortened(point.label.split("@")[0], 18)
+        side = _free_side(taken, x, y, len(name) * _LETTER + 0.04)
+        if side:
+            parts.append(element("text", name, class_=f"name {side}", x=share(x), y=y + 4,
                                  dx=-11 if side == "right" else 11))
     return picture(parts, height=MAP_HEIGHT, title=title, text=text, name="chart map")
+
+
+def _free_side(taken: list[tuple[float, float, float]], x: float, y: float, width: float) -> str:
+    """Which side of a dot its name goes to ("left": it begins there), "" where there is no room; notes what it takes.
+    Places are shares of the width, heights pixels."""
+    for side, begin in (("left", x), ("right", x - width)):
+        clear = all(abs(y - other) > 15 or begin + width < start or begin > end for start, end, other in taken)
+        if clear and begin >= 0 and begin + width <= 1:
+            taken.append((begin, begin + width, y))
+            return side
+    return ""
 
 
 def _room(values: Sequence[float]) -> tuple[float, float]:

@@ -26,7 +26,7 @@ def texts_of(store: Store, project: Project) -> Texts:
         except LabelConfigError:  # the status page says so; tasks are still known by their numbers
             return {}
         known = store.tasks.get(project.key, wanted)
-        found = {task.id: shortened(config.content(task.data), LONGEST) for task in known}
+        found = {task.id: shortened(config.text(task.data), LONGEST) for task in known}
         return {task: text for task, text in found.items() if text}
 
     return read
