@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from benchmarks.evaluation_sets import DEVELOPMENT, REMOVAL, SETS, Source, text_encoder
+from benchmarks.ablations import variants
+from benchmarks.evaluation_sets import REMOVAL, SETS, Source, text_encoder
 from model.evaluate.baselines import BASELINES
 from model.evaluate.cells import CellStore
 from model.evaluate.contenders import Contender, contenders
@@ -46,9 +47,14 @@ class Work:
     removal: tuple[str, ...]
     unseen: bool
     repeated: frozenset[str]
+    ablations: bool = False
 
     def plan(self, name: str) -> Plan:
         """The plan of one set."""
+        if self.ablations:
+            return Plan(
+                contenders=variants(), settings=(Setting(),), folds=FOLDS, seeds=1, device=self.source.device,
+            )
         settings = (*(UNSEEN if self.unseen else ()), *(REMOVED if name in self.removal else ()))
         return Plan(
             contenders=everybody(self.models), settings=settings, folds=FOLDS, seeds=self.seeds,
@@ -163,6 +169,7 @@ def parser() -> argparse.ArgumentParser:
     step.add_argument("--removal", nargs="*", choices=SETS, default=list(REMOVAL), metavar="SET",
                       help="sets on which training votes are removed")
     step.add_argument("--removal-only", action="store_true", help="leave out the unseen and half-visible settings")
+    step.add_argument("--ablations", action="store_true", help="the variants of benchmarks.ablations instead")
     step.add_argument("--workers", type=int, default=1)
     step.add_argument("--minutes", type=float, default=1e6, help="stop after this time")
     step.add_argument("--skip", type=Path, help="a file with names of cells that exist elsewhere, SET/FILE on a line")
@@ -189,14 +196,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     work = Work(
         source=source, cells=cells, models=tuple(options.models), seeds=options.seeds,
         removal=tuple(options.removal), unseen=not options.removal_only, repeated=REPEATED | set(options.repeat),
+        ablations=options.ablations,
     )
     skip = frozenset(options.skip.read_text(encoding="utf-8").split()) if options.skip else frozenset[str]()
     failed = run(work, options.sets, options.workers, began + 60 * options.minutes, skip)
     print(json.dumps({"failed": failed, "seconds": round(time.monotonic() - began, 1)}))
     return 1 if failed else 0
 
-
-__all__ = ["DEVELOPMENT", "Work", "main", "run"]
 
 if __name__ == "__main__":
     sys.exit(main())
