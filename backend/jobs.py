@@ -182,7 +182,7 @@ def _encode(services: Services, job: Job, progress: Progress) -> Figures:
     total, texts, after_id = services.store.tasks.count(job.project), 0, int(job.payload.get("after_id", 0))
     done, until = int(job.payload.get("done", 0)), time.monotonic() + ENCODE_BUDGET_S
     for batch in services.store.tasks.iterate(job.project, after_id=after_id, batch=64):
-        contents = [content for content in (config.content(task.data) for task in batch) if content]
+        contents = [content for content in (config.content(task.data, task=task.id) for task in batch) if content]
         services.features.texts(contents)
         texts, done, after_id = texts + len(contents), done + len(batch), batch[-1].id
         progress(done / max(total, 1), f"encoded {done} of {total} tasks")

@@ -58,7 +58,7 @@ def predictions(services: Services, project: Project, task_ids: list[int]) -> li
         missing = ", ".join(str(each) for each in ids if each not in {task.id for task in tasks})
         raise NotFound(f"Polyvox knows no task {missing} in project {project.label_studio_id}.")
     config = parse_config(project.label_config)
-    contents = [config.content(task.data) for task in tasks]
+    contents = [config.content(task.data, task=task.id) for task in tasks]
     if not all(contents):
         raise ClientError("A task without text cannot be predicted: " + ", ".join(
             str(task.id) for task, content in zip(tasks, contents, strict=True) if not content))

@@ -57,6 +57,10 @@ class LabelConfig:
         """
         return pack(content(self.objects, self.media, data, task))
 
+    def text(self, data: Mapping[str, Any]) -> str:
+        """The words that a task shows, for people; "" where it shows none."""
+        return content(self.objects, (), data, None).text
+
     def problems(self, data: Mapping[str, Any]) -> list[str]:
         """Sentences on what keeps a task from being read whole. They carry names from the config, no task text."""
         shown: list[ObjectTag | MediaTag] = [*self.objects, *self.media]

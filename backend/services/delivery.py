@@ -233,7 +233,7 @@ class Delivery:
     def _items(self, this: Round, ids: Sequence[int]) -> Iterator[Item]:
         """The predictions to send for a chunk of tasks, consensus before own, tasks ascending."""
         tasks = self._store.tasks.get(this.project.key, ids)
-        contents = {task.id: this.config.content(task.data) for task in tasks}
+        contents = {task.id: this.config.content(task.data, task=task.id) for task in tasks}
         tasks = [task for task in tasks if contents[task.id]]
         this.figures["without_text"] += len(contents) - len(tasks)
         tokens = self._features.texts([contents[task.id] for task in tasks])

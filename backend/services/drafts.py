@@ -117,7 +117,7 @@ class Drafts:
         ids, found = sorted(annotators_of), {}
         for begin in range(0, len(ids), CHUNK):
             known = self._store.tasks.get(project.key, ids[begin : begin + CHUNK])
-            contents = {task.id: config.content(task.data) for task in known}
+            contents = {task.id: config.content(task.data, task=task.id) for task in known}
             known = [task for task in known if contents[task.id]]
             tokens = self._features.texts([contents[task.id] for task in known])
             ready = [ReadyTask(id=task.id, data=task.data, tokens=array, annotators=annotators_of[task.id])

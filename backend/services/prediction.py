@@ -151,7 +151,7 @@ class Prediction:
         wanted: Sequence[Sequence[str]], *, until: float,
     ) -> dict[int, ReadyTask]:
         """row -> task, for the tasks that have text whose tokens are at hand in time."""
-        contents = {row: config.content(task["data"]) for row, task in enumerate(tasks)}
+        contents = {row: config.content(task["data"], task=int(task["id"])) for row, task in enumerate(tasks)}
         rows = [row for row, content in contents.items() if content]
         tokens = self._features.texts_within(
             [contents[row] for row in rows], encoder_id=trained_on(loaded), seconds=until - self._seconds()

@@ -136,7 +136,7 @@ class Training:
     def _texts(self, project: str, config: LabelConfig, votes: Votes) -> dict[str, str]:
         """unit -> content, for the units that have any."""
         tasks = {unit: int(task_of(unit)) for unit in votes.units}
-        contents = {task.id: config.content(task.data)
+        contents = {task.id: config.content(task.data, task=task.id)
                     for task in self._store.tasks.get(project, sorted(set(tasks.values())))}
         return {unit: contents[task] for unit, task in tasks.items() if contents.get(task)}
 

@@ -89,7 +89,7 @@ def test_images_sounds_and_videos_are_references_beside_the_text():
     assert config.problems({"text": "A", "pictures": []}) == [
         "Image 'i' has no file in this task.", "The task has no field 'clip', which Video 'v' shows.",
     ]
-    assert config.content({}) == ""
+    assert config.content({}) == "" and config.text(data) == "A"
 
 
 def test_a_task_without_its_image_keeps_its_text_and_the_kinds_that_the_config_shows():

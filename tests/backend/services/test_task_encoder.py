@@ -1,4 +1,4 @@
-"""Tokens of tasks with media: every piece in its place; failures are left out, named, not kept, not repeated at once."""
+"""Tokens of tasks with media: pieces in their places; failures are left out, named, not kept, not repeated at once."""
 
 from __future__ import annotations
 
