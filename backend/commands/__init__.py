@@ -7,9 +7,11 @@ from backend.commands import (
     convert,
     deliver,
     evaluate,
+    export_blind,
     identify,
     overrides,
     predict,
+    report,
     serve,
     simulate,
     status,
@@ -20,7 +22,7 @@ from backend.commands.base import Command
 
 COMMANDS: tuple[Command, ...] = (
     serve.COMMAND, worker.COMMAND, status.COMMAND, train.COMMAND, deliver.COMMAND, predict.COMMAND,
-    annotator_token.COMMAND, overrides.COMMAND,
+    annotator_token.COMMAND, overrides.COMMAND, report.COMMAND, export_blind.COMMAND,
     aggregate.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND, convert.COMMAND, evaluate.COMMAND,
 )
 
