@@ -27,6 +27,7 @@ from model.crowd.sums import Floats, VoteBlocks, safe_log, softmax_rows
 
 _CANDIDATES = (1, 2, 3, 4, 6, 8, 10, 15)
 _HELD_OUT, _SPLITS = 0.2, 3
+_PATIENCE = 2  # numbers of clusters in a row that may be no better before the search ends
 _SAMPLE = 50_000  # votes that the number of clusters and the starts are tried on
 _SCREEN = 10  # iterations that every start gets
 _KEPT = 2  # starts that are then run to convergence
@@ -53,23 +54,19 @@ class ClusteredDawidSkene(Aggregator):
             n_clusters = self.choose_clusters(answers, gold)
         n_clusters = max(1, min(n_clusters, len(answers.annotators)))
         sample, sample_gold = self._sample(answers, gold)
-        tried = self._screen(sample, sample_gold, n_clusters)
+        tried = self._screen(sample, sample_gold, n_clusters, _starts(sample, sample_gold))
         blocks = VoteBlocks(answers)
-        ends: list[Estimate] = []
-        for first in tried:
-            if sample is answers:
-                start, history = first.posterior, first.objective
-            else:
-                start, history = DawidSkene(max_iter=10)._estimate(answers, gold, None).posterior, ()
-            end = self._climb(blocks, answers, gold, start, first.parameters["cluster"], self.max_iter)
-            ends.append(replace(end, objective=history + end.objective))
-        return max(ends, key=lambda e: e.objective[-1])
+        if sample is answers:
+            return self._best_end(blocks, answers, gold, tried)
+        start = DawidSkene(max_iter=10)._estimate(answers, gold, None).posterior
+        tried = [replace(first, posterior=start, objective=()) for first in tried]
+        return self._best_end(blocks, answers, gold, tried)
 
-    def _screen(self, answers: AnswerMatrix, gold: Codes, n_clusters: int) -> list[Estimate]:
-        """The most promising of the seeded starts, after a few iterations each."""
+    def _screen(
+        self, answers: AnswerMatrix, gold: Codes, n_clusters: int, starts: tuple[Floats, Floats]
+    ) -> list[Estimate]:
+        """The most promising of the seeded starts, after a few iterations each; `starts` are posteriors (U, C)."""
         blocks = VoteBlocks(answers)
-        warm = DawidSkene(max_iter=50)._estimate(answers, gold, None).posterior
-        starts = (start_posterior(answers, gold), warm)
         rng = np.random.default_rng(self.seed)
         tried: list[Estimate] = []
         for restart in range(max(self.restarts, 1) if n_clusters > 1 else 1):
@@ -78,6 +75,14 @@ class ClusteredDawidSkene(Aggregator):
             tried.append(self._climb(blocks, answers, gold, start, members, _SCREEN))
             tried = sorted(tried, key=lambda e: -e.objective[-1])[:_KEPT]
         return tried
+
+    def _best_end(self, blocks: VoteBlocks, answers: AnswerMatrix, gold: Codes, tried: list[Estimate]) -> Estimate:
+        """Run the kept starts to the end; the one with the better bound."""
+        ends: list[Estimate] = []
+        for first in tried:
+            end = self._climb(blocks, answers, gold, first.posterior, first.parameters["cluster"], self.max_iter)
+            ends.append(replace(end, objective=first.objective + end.objective))
+        return max(ends, key=lambda e: e.objective[-1])
 
     def _sample(self, answers: AnswerMatrix, gold: Codes) -> tuple[AnswerMatrix, Codes]:
         """Random units with about `_SAMPLE` votes, at least 20 an annotator; all of them when there are no more."""
@@ -88,23 +93,38 @@ class ClusteredDawidSkene(Aggregator):
         return answers.take_units(chosen), gold[chosen]
 
     def choose_clusters(self, answers: AnswerMatrix, gold: Codes) -> int:
-        """The number of clusters under which votes that were left out are the most likely."""
+        """The number of clusters under which votes that were left out are the most likely.
+
+        Numbers are tried upwards, until `_PATIENCE` in a row were no better than the best.
+        """
         answers, gold = self._sample(answers, gold)
-        scores = {n: 0.0 for n in _CANDIDATES if n <= len(answers.annotators)}
         overlapping = np.diff(answers.indptr)[answers.unit] > 1
         rng = np.random.default_rng(self.seed)
-        for _ in range(_SPLITS):
-            held_out = (rng.random(len(answers)) < _HELD_OUT) & overlapping
-            if not held_out.any():
-                return 1
-            rest = answers.select(~held_out)
-            for n_clusters in scores:
-                fitted = replace(self, n_clusters=n_clusters, restarts=4, max_iter=50)._estimate(rest, gold, None)
+        held_out = [(rng.random(len(answers)) < _HELD_OUT) & overlapping for _ in range(_SPLITS)]
+        if not all(rows.any() for rows in held_out):
+            return 1
+        splits = []
+        for rows in held_out:
+            rest = answers.select(~rows)
+            splits.append((rows, rest, _starts(rest, gold)))  # the starts are the same for every number
+        trial = replace(self, restarts=4, max_iter=50)
+        best, best_score, worse = 1, -np.inf, 0
+        for n_clusters in (n for n in _CANDIDATES if n <= len(answers.annotators)):
+            score = 0.0
+            for rows, rest, starts in splits:
+                tried = trial._screen(rest, gold, n_clusters, starts)
+                fitted = trial._best_end(VoteBlocks(rest), rest, gold, tried)
                 assert fitted.confusion is not None
-                belief = fitted.posterior[answers.unit[held_out]]
-                chance = fitted.confusion[answers.annotator[held_out], :, answers.label[held_out]]
-                scores[n_clusters] += float(safe_log((belief * chance).sum(axis=1)).sum())
-        return max(scores, key=lambda n: scores[n])
+                belief = fitted.posterior[answers.unit[rows]]
+                chance = fitted.confusion[answers.annotator[rows], :, answers.label[rows]]
+                score += float(safe_log((belief * chance).sum(axis=1)).sum())
+            if score > best_score:
+                best, best_score, worse = n_clusters, score, 0
+            else:
+                worse += 1
+            if worse == _PATIENCE:
+                break
+        return best
 
     def _first_members(
         self, blocks: VoteBlocks, answers: AnswerMatrix, posterior: Floats, n_clusters: int, rng: np.random.Generator
@@ -169,3 +189,8 @@ class ClusteredDawidSkene(Aggregator):
         n_classes = len(answers.classes)
         table = np.einsum("ag,gkl->alk", members, safe_log(clusters)).reshape(-1, n_classes)
         return table[answers.key] * answers.weights[:, None], safe_log(fitted.parameters["prior"])
+
+
+def _starts(answers: AnswerMatrix, gold: Codes) -> tuple[Floats, Floats]:
+    """(U, C) posteriors to start from: the soft vote and Dawid-Skene."""
+    return start_posterior(answers, gold), DawidSkene(max_iter=50)._estimate(answers, gold, None).posterior

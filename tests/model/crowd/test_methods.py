@@ -128,6 +128,23 @@ def test_dswc_on_a_sample_of_units_gives_the_same_answer(crowd, monkeypatch):
     assert part.posterior.shape == (900, 3) and len(part.units) == 900
 
 
+def test_dswc_searches_on_the_sample_only_and_stops_when_more_clusters_do_not_help(crowd, monkeypatch):
+    """So its time is linear in votes: whatever is tried sees the sample, and only the kept starts see all votes."""
+    data = crowd(units=900, annotators=16, per_unit=5, seed=3, good=8.0)
+    monkeypatch.setattr("model.crowd.clustered._SAMPLE", 1000)
+    seen, climb = [], ClusteredDawidSkene._climb
+
+    def noted(self, blocks, answers, gold, posterior, members, max_iter):
+        seen.append((len(answers), members.shape[1]))
+        return climb(self, blocks, answers, gold, posterior, members, max_iter)
+
+    monkeypatch.setattr(ClusteredDawidSkene, "_climb", noted)
+    ClusteredDawidSkene(restarts=4).fit(data.answers)
+    assert sum(n == len(data.answers) for n, _ in seen) <= 2
+    assert all(n < 1400 for n, _ in seen if n != len(data.answers))
+    assert 1 < max(n_clusters for _, n_clusters in seen) < 15
+
+
 def test_ordinal_beats_free_confusions_on_few_ordered_votes():
     rng = np.random.default_rng(3)
     truth = rng.integers(5, size=150)
