@@ -25,6 +25,9 @@ class NetworkConfig:
     head: HeadKind = "full"  # per-annotator part of the classifier
     rank: int = 8  # of `lowrank`
     shrinkage: float = 1.0  # precision of the Gaussian prior on per-annotator parts, in nats
+    self_attention: bool = True  # queries read each other before the tokens
+    labels: bool = True  # queries may read the votes that a unit already has
+    label_share: float = 1.0  # weight of the loss with some votes visible, beside that without
     pooled_path: bool = True  # the mean token is read as one more token and by the classifier directly
     token_dropout: float = 0.1  # share of tokens hidden from the queries in training
     dropout: float = 0.2
@@ -52,6 +55,7 @@ class LadderConfig:
     pairs_below_votes: int = 10_000  # above this many votes each fold has one network only
     echo_weight: float = 0.3  # weight of an accepted pre-annotation
     prior_strength: float = 4.0  # pseudo-votes that pull an annotator's frequencies to everybody's
+    confusion_strength: float = 4.0  # pseudo-votes that pull each row of a confusion matrix to everybody's
     stack_strength: float = 20.0  # pseudo-votes that pull the rung weights to their prior
     bias_strength: float = 20.0  # pseudo-votes that pull an annotator's calibration bias to none
     min_heldout_votes: int = 40  # below this the gate looks at cross-validation on training votes

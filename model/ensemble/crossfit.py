@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from model.config import LadderConfig
 from model.dataset import Dataset, Targets
+from model.ensemble.gap_rungs import OutOfSample, with_network
 from model.ensemble.pooled import PENALTIES, Pooled, fit_pooled
 from model.ensemble.predictor import Ladder
 from model.ensemble.prior import fit_prior
@@ -25,22 +26,14 @@ from model.ensemble.scores import loss_and_slope, to_scores
 from model.qumab.batches import TokenStore, VoteTable
 from model.qumab.committee import Committee
 from model.qumab.growth import grow, new_network
-from model.qumab.training import History, lay_out, train, vote_weights
+from model.qumab.slots import lay_out
+from model.qumab.training import History, train, vote_weights
 
 Floats = NDArray[np.float64]
 _ENOUGH_SCORED = 20  # votes of a fold given without a pre-annotation; with fewer, all votes of the fold are looked at
 
 _NEW_SHARE = 0.05  # newcomers matter when they have more of the votes than this
 _NEW_VOTES = 40  # or one of them has as many
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutOfSample:
-    """Votes of one control with the scores that each rung gave without having seen their units, (N, C) each."""
-
-    targets: Targets
-    fold: NDArray[np.int64]  # (N,)
-    rungs: dict[str, Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +76,7 @@ def crossfit(
         dataset, store, config, members, previous.committee if previous is not None and warm else None, new, device,
         progress,
     )
-    for name, array in _network_scores(dataset, store, committee, votes).items():
-        votes[name].rungs["network"] = array
+    votes = with_network(dataset, store, committee, votes, config)
     return CrossFit(
         committee=committee, votes=votes, penalties=penalties, history=history, warm=warm,
         learned=votes_now if new.any() else learned,
@@ -188,24 +180,6 @@ def _preferably_scored(targets: Targets, fold: NDArray[np.int64]) -> NDArray[np.
     return targets.weight * (targets.scored | ~enough[place])
 
 
-def _network_scores(
-    dataset: Dataset, store: TokenStore, committee: Committee, votes: dict[str, OutOfSample]
-) -> dict[str, Floats]:
-    """Scores of each vote by the members that never trained on its fold."""
-    found = {name: np.empty(item.targets.y.shape, np.float64) for name, item in votes.items()}
-    units = np.flatnonzero((dataset.fold >= 0) & (dataset.fold < dataset.folds))
-    units = units[np.argsort(store.lengths[units], kind="stable")]
-    for positions in committee.split(units, store.lengths):
-        positions = np.sort(positions)
-        for name, scores in committee.member_scores(*store.batch(positions)).items():  # (M, B, Q, C)
-            item = votes[name]
-            here = np.flatnonzero(np.isin(item.targets.unit, positions))
-            row = np.searchsorted(positions, item.targets.unit[here])
-            by_fold = scores.reshape(-1, dataset.folds, *scores.shape[1:]).mean(0)  # (folds, B, Q, C)
-            found[name][here] = by_fold[item.fold[here], row, item.targets.annotator[here]]
-    return found
-
-
 def _training_votes(dataset: Dataset) -> NDArray[np.int64]:
     """How many votes each annotator has to learn from, (A,)."""
     people = len(dataset.annotators)
@@ -236,7 +210,7 @@ def _checking(dataset: Dataset, targets: Targets, new: NDArray[np.bool_] | None)
 
 def _fits(previous: Ladder, members: int, dataset: Dataset, store: TokenStore, config: LadderConfig) -> bool:
     """Whether training can go on from an earlier committee."""
-    shape = ("width", "heads", "blocks", "head", "rank", "pooled_path")
+    shape = ("width", "heads", "blocks", "head", "rank", "pooled_path", "self_attention", "labels")
     old = previous.committee.network
     return (
         old.members == members

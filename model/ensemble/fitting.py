@@ -14,12 +14,16 @@ from numpy.typing import NDArray
 from model.config import LadderConfig
 from model.dataset import Dataset, TrainingSet, build_dataset
 from model.ensemble.consensus import fit_spread
-from model.ensemble.crossfit import CrossFit, OutOfSample, crossfit
+from model.ensemble.control import ControlState
+from model.ensemble.crossfit import CrossFit, crossfit
+from model.ensemble.gap_rungs import OutOfSample
+from model.ensemble.gaps import Gaps, fit_gaps
+from model.ensemble.latent import fit_latent
 from model.ensemble.pooled import fit_pooled
-from model.ensemble.predictor import ControlState, Ladder
+from model.ensemble.predictor import Ladder
 from model.ensemble.prior import fit_prior
 from model.ensemble.scores import to_probabilities
-from model.ensemble.scoring import Scored, score_heldout, summaries
+from model.ensemble.scoring import Scored, score_gaps, score_heldout, summaries
 from model.ensemble.stack import Stack, fit_stack
 from model.qumab.batches import TokenStore
 
@@ -76,9 +80,10 @@ def fit(
     )
     progress(0.95, "scoring on held-out units")
     heldout = score_heldout(ladder, dataset, data.tokens)
+    gaps = score_gaps(ladder, dataset, data)
     every = {name: _cross_validated(item, len(dataset.annotators), config) for name, item in result.votes.items()}
     cross = {name: item.select(item.targets.scored) for name, item in every.items()}
-    figures = _figures(dataset, ladder, result, heldout, cross)
+    figures = _figures(dataset, ladder, result, heldout, cross, gaps)
     figures["seconds"] = time.monotonic() - started
     progress(1.0, "fitted")
     return Fit(
@@ -104,6 +109,7 @@ def _fit_control(
         stack=stack,
         panel=np.bincount(dataset.controls[name].annotator, minlength=people)[:people] > 0,
         spread=fit_spread(learn.space, pooled_scores, item.targets.unit[scored], item.targets.y[scored]),
+        gaps=fit_gaps(item, fit_latent(learn, people, config.confusion_strength), scored, people, config),
     )
 
 
@@ -127,8 +133,20 @@ def _cross_validated(item: OutOfSample, people: int, config: LadderConfig) -> Sc
     return Scored(targets=targets, p={way: to_probabilities(space, scores) for way, scores in ways.items()})
 
 
+def _gap_figures(gaps: Gaps | None, scored: Scored) -> dict[str, Any]:
+    """How held-out votes are predicted when all others' votes on their units are known, and by which weights."""
+    if gaps is None:
+        return {}
+    return {
+        "heldout": summaries(scored), "spread": gaps.spread,
+        "weights": {"few": dict(gaps.few.weights), "many": dict(gaps.many.weights)},
+        "temperature": {"few": gaps.few.temperature, "many": gaps.many.temperature},
+    }
+
+
 def _figures(
-    dataset: Dataset, ladder: Ladder, result: CrossFit, heldout: dict[str, Scored], cross: dict[str, Scored]
+    dataset: Dataset, ladder: Ladder, result: CrossFit, heldout: dict[str, Scored], cross: dict[str, Scored],
+    gaps: dict[str, Scored],
 ) -> dict[str, Any]:
     controls = {}
     for name, state in ladder.controls.items():
@@ -139,6 +157,7 @@ def _figures(
             "heldout": summaries(heldout[name]),
             "cross_validation": summaries(cross[name]),
             "weights": dict(state.stack.weights),
+            "gaps": _gap_figures(state.gaps, gaps[name]),
             "temperature": state.stack.temperature,
             "spread": state.spread,
             "pooled_penalty": result.penalties[name],

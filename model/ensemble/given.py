@@ -1,4 +1,4 @@
-"""Votes that units already have, as arrays over a panel, for the consensus.
+"""Votes that units already have, as arrays over a panel: they condition what is served and count in the consensus.
 
 Shape legend: B units, P known annotators, E givers whom the ladder does not know, C classes.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.qumab.labels import GivenColumns
 from model.spaces import Space
 from model.votes import Provenance, Votes
 
@@ -22,12 +23,21 @@ class GivenVotes:
     y: NDArray[np.float32]  # (B, P + E, C)
     has: NDArray[np.bool_]  # (B, P + E)
     weight: NDArray[np.float32]  # (B, P + E) how much a vote says about the others; an echo of the model says less
+    strangers: tuple[str, ...] = ()  # (E,) the unknown givers
+
+    def columns(self) -> GivenColumns:
+        """The votes as label tokens see them; all unknown givers are the generic query."""
+        unit, person = np.nonzero(self.has)
+        known = self.has.shape[1] - len(self.strangers)
+        return GivenColumns(
+            row=unit, giver=np.minimum(person, known), y=self.y[unit, person], trust=self.weight[unit, person]
+        )
 
 
-def no_votes(units: int, people: int, classes: int) -> GivenVotes:
+def no_votes(units: int, people: int, classes: int, strangers: tuple[str, ...] = ()) -> GivenVotes:
     return GivenVotes(
         y=np.zeros((units, people, classes), np.float32), has=np.zeros((units, people), np.bool_),
-        weight=np.ones((units, people), np.float32),
+        weight=np.ones((units, people), np.float32), strangers=strangers,
     )
 
 
@@ -44,10 +54,13 @@ def given_votes(
     rows = rows[np.argsort(mine.time[rows], kind="stable")]
     strangers = sorted({mine.annotators[a] for a in mine.annotator[rows]} - annotators.keys())
     column = {**annotators, **{name: len(annotators) + index for index, name in enumerate(strangers)}}
-    found = no_votes(len(units), len(column), len(space.classes))
-    for row in rows:
-        at = (unit_at[mine.unit[row]], column[mine.annotators[mine.annotator[row]]])
-        found.y[at] = space.encode(mine.values[mine.value[row]])
-        found.has[at] = True
-        found.weight[at] = echo_weight if mine.provenance[row] == Provenance.ACCEPTED else 1.0
+    column_at = np.array([column.get(name, -1) for name in mine.annotators], dtype=np.int64)
+    encoded = np.zeros((len(mine.values), len(space.classes)), np.float32)
+    for index in np.flatnonzero(inside):  # distinct values, not votes
+        encoded[index] = space.encode(mine.values[index])
+    found = no_votes(len(units), len(column), len(space.classes), tuple(strangers))
+    at = (unit_at[mine.unit[rows]], column_at[mine.annotator[rows]])
+    found.y[at] = encoded[mine.value[rows]]  # of equal positions the last one stays
+    found.has[at] = True
+    found.weight[at] = np.where(mine.provenance[rows] == Provenance.ACCEPTED, echo_weight, 1.0)
     return found

@@ -5,14 +5,16 @@
     fitted.ladder.predict(tokens, ["3", "7"])["politeness"].served  # (B, 2, C)
 
 Rungs: `prior` (an annotator's label frequencies), `pooled` (content, with a bias per annotator), `network` (QuMAB).
-They are stacked by log-loss on votes that they were not trained on; `served` is the calibrated mixture.
+They are stacked by log-loss on votes that they were not trained on; `served` is the calibrated mixture. Where others
+have voted on a unit, `conditioned` (QuMAB that reads their votes) and `others` (Dawid-Skene from their votes) join in.
 """
 
 from model.config import LadderConfig, NetworkConfig
 from model.dataset import TrainingSet
+from model.ensemble.control import ControlPrediction
 from model.ensemble.fitting import Fit, Progress, fit
 from model.ensemble.gate import Judgement, judge
-from model.ensemble.predictor import ControlPrediction, Ladder
+from model.ensemble.predictor import Ladder
 
 __all__ = [
     "ControlPrediction",

@@ -7,7 +7,7 @@ one, which answers for everybody unknown), T tokens, D dim, C classes of a contr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from model import checkpoint
 from model.config import LadderConfig
 from model.dataset import Tokens, check_tokens
-from model.ensemble.consensus import majority
+from model.ensemble.control import GAP_RUNGS, RUNGS, ControlPrediction, ControlState
+from model.ensemble.gaps import Gaps
 from model.ensemble.given import GivenVotes, given_votes, no_votes
+from model.ensemble.latent import LatentClasses
 from model.ensemble.pooled import Pooled, mean_tokens
-from model.ensemble.scores import to_probabilities, to_scores
+from model.ensemble.scores import to_scores
 from model.ensemble.stack import Stack
 from model.errors import CheckpointError, ModelError
 from model.qumab.committee import Committee
@@ -29,28 +31,6 @@ from model.votes import Votes
 
 Floats = NDArray[np.float64]
 _BATCH_UNITS = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlPrediction:
-    """Probabilities for one control; single choice: a distribution, several choices: one Bernoulli a class."""
-
-    served: Floats  # (B, A, C) stacked and calibrated: what people are shown
-    network: Floats  # (B, A, C) the network alone
-    rungs: dict[str, Floats]  # prior, pooled, network -> (B, A, C)
-    consensus: Floats  # (B, C) probability to be the majority of the whole panel
-
-
-@dataclass(frozen=True, kw_only=True)
-class ControlState:
-    """What the ladder learned about one control, apart from the network."""
-
-    space: Space
-    prior: Floats  # (P + 1, C) probabilities
-    pooled: Pooled
-    stack: Stack
-    panel: NDArray[np.bool_]  # (P,) annotators who ever used this control
-    spread: float  # sigma of `consensus`
 
 
 class Ladder:
@@ -73,68 +53,59 @@ class Ladder:
     def spaces(self) -> dict[str, Space]:
         return {name: state.space for name, state in self.controls.items()}
 
+    def rungs(self, control: str) -> tuple[str, ...]:
+        """The rungs that speak about a control."""
+        return RUNGS if self.controls[control].gaps is None else RUNGS + GAP_RUNGS
+
     def predict(
         self, tokens: Sequence[Tokens], annotators: Sequence[str], *, units: Sequence[str] | None = None,
         given: Votes | None = None, consensus: bool = True,
     ) -> dict[str, ControlPrediction]:
         """Probabilities for B units and the annotators asked for.
 
-        `tokens`: B arrays (T_i, D). `units` names them, so that the votes in `given` can be found: they count in the
-        consensus as what they are. Without `consensus`, its rows are left at 0 and cost nothing. Raises ModelError for
+        `tokens`: B arrays (T_i, D). `units` names them, so that the votes in `given` can be found: they say something
+        about the votes of all others (never about that of who gave them), and count in the consensus as what they are.
+        Without `consensus`, its rows are left at 0 and cost nothing. Raises ModelError for
         tokens of another dimension or with NaN, and for `given` without `units`.
         """
         if given is not None and units is None:
             raise ModelError("given votes can be used only when the units are named")
         names = list(units) if units is not None else [f"at position {row}" for row in range(len(tokens))]
         check_tokens(names, tokens, self.dim)
-        asked = np.array([self._index.get(name, len(self.annotators)) for name in annotators], dtype=np.int64)
         parts: dict[str, list[ControlPrediction]] = {name: [] for name in self.controls}
         for start in range(0, max(1, len(tokens)), _BATCH_UNITS):
             part = slice(start, start + _BATCH_UNITS)
-            scores = self._rung_scores(tokens[part])
+            votes = {name: self._given(name, names[part], given) for name in self.controls}
+            scores = self._rung_scores(tokens[part], votes)
             for name, state in self.controls.items():
-                votes = None
-                if consensus:
-                    votes = self._given(name, names[part], given)
-                parts[name].append(self._answer(state, scores[name], asked, votes))
+                answers = state.answer(scores[name], votes[name])
+                agreed = answers.consensus(self.config.consensus_samples) if consensus else None
+                parts[name].append(answers.prediction(annotators, self._index, agreed))
         return {name: _concatenate(batches) for name, batches in parts.items()}
 
-    def _rung_scores(self, tokens: Sequence[Tokens]) -> dict[str, dict[str, Floats]]:
-        """control -> rung -> scores (B, P + 1, C)."""
-        network = self.committee.scores(tokens)
+    def _rung_scores(
+        self, tokens: Sequence[Tokens], votes: Mapping[str, GivenVotes]
+    ) -> dict[str, dict[str, Floats]]:
+        """control -> rung -> scores (B, P + 1, C); all but those of `others`."""
+        given = {name: item.columns() for name, item in votes.items() if item.has.any()}
+        alone, conditioned = self.committee.scores_given(tokens, given)
         features = mean_tokens(tokens, self.dim)
-        return {
-            name: {
+        found = {}
+        for name, state in self.controls.items():
+            found[name] = {
                 "prior": np.broadcast_to(to_scores(state.space, state.prior), (len(tokens), *state.prior.shape)),
                 "pooled": state.pooled.scores(features),
-                "network": network[name],
+                "network": alone[name],
             }
-            for name, state in self.controls.items()
-        }
+            if state.gaps is not None:
+                found[name]["conditioned"] = conditioned[name]
+        return found
 
     def _given(self, control: str, units: Sequence[str], given: Votes | None) -> GivenVotes:
         space = self.controls[control].space
         if given is None:
             return no_votes(len(units), len(self.annotators), len(space.classes))
         return given_votes(given, control, space, units, self._index, self.config.echo_weight)
-
-    def _answer(
-        self, state: ControlState, rungs: Mapping[str, Floats], asked: NDArray[np.int64], votes: GivenVotes | None
-    ) -> ControlPrediction:
-        space, pooled = state.space, state.stack.pool(rungs)  # (B, P + 1, C)
-        own = {rung: to_probabilities(space, scores[:, asked]) for rung, scores in rungs.items()}
-        agreed = np.zeros((len(pooled), len(space.classes)))
-        if votes is not None:
-            strangers = votes.has.shape[1] - len(self.annotators)
-            people = np.concatenate([pooled[:, :-1], np.repeat(pooled[:, -1:], strangers, 1)], 1)  # (B, P + E, C)
-            panel = np.broadcast_to(np.concatenate([state.panel, np.zeros(strangers, np.bool_)]), votes.has.shape)
-            agreed = majority(
-                space, people, votes.y, votes.has, panel, state.spread, self.config.consensus_samples,
-                votes.weight,
-            )
-        return ControlPrediction(
-            served=to_probabilities(space, pooled[:, asked]), network=own["network"], rungs=own, consensus=agreed
-        )
 
     def save(self, folder: Path) -> None:
         """Write a checkpoint. Raises CheckpointError."""
@@ -145,6 +116,7 @@ class Ladder:
             controls.append({
                 "name": name, "kind": str(state.space.kind), "classes": list(state.space.classes),
                 "weights": state.stack.weights, "temperature": state.stack.temperature, "spread": state.spread,
+                **({} if state.gaps is None else {"gaps": _gaps_meta(state.gaps)}),
             })
         meta = {
             "annotators": list(self.annotators), "controls": controls, "dim": self.dim, "config": self.config.to_json(),
@@ -159,6 +131,8 @@ class Ladder:
         try:
             controls = {item["name"]: _control(arrays, index, item) for index, item in enumerate(meta["controls"])}
             config = LadderConfig.from_json(meta["config"])
+            if "network.labels.embed" not in arrays:  # from before networks read votes
+                config = replace(config, network=replace(config.network, labels=False))
             committee = Committee.from_arrays(
                 {name.removeprefix("network."): a for name, a in arrays.items() if name.startswith("network.")},
                 members=meta["members"], annotators=len(meta["annotators"]), dim=meta["dim"], config=config.network,
@@ -182,7 +156,11 @@ def _concatenate(parts: Sequence[ControlPrediction]) -> ControlPrediction:
 
 
 def _arrays(state: ControlState) -> checkpoint.Arrays:
-    return {
+    gaps = {} if state.gaps is None else {
+        "gaps.prior": state.gaps.latent.prior, "gaps.confusion": state.gaps.latent.confusion,
+        "gaps.few": state.gaps.few.bias, "gaps.many": state.gaps.many.bias,
+    }
+    return gaps | {
         "prior": state.prior, "bias": state.stack.bias, "panel": state.panel, "pooled.centre": state.pooled.centre,
         "pooled.scale": state.pooled.scale, "pooled.weight": state.pooled.weight, "pooled.bias": state.pooled.bias,
     }
@@ -191,8 +169,10 @@ def _arrays(state: ControlState) -> checkpoint.Arrays:
 def _control(arrays: checkpoint.Arrays, index: int, item: Mapping[str, Any]) -> ControlState:
     part = {name: arrays[f"control.{index}.{name}"] for name in _ARRAYS}
     classes = tuple(item["classes"])
+    space = SingleChoice(classes) if item["kind"] == ValueKind.CLASS else MultipleChoice(classes)
     return ControlState(
-        space=SingleChoice(classes) if item["kind"] == ValueKind.CLASS else MultipleChoice(classes),
+        space=space,
+        gaps=_gaps(arrays, index, space, item["gaps"]) if "gaps" in item else None,
         prior=part["prior"],
         pooled=Pooled(
             centre=part["pooled.centre"], scale=part["pooled.scale"], weight=part["pooled.weight"],
@@ -200,6 +180,26 @@ def _control(arrays: checkpoint.Arrays, index: int, item: Mapping[str, Any]) -> 
         ),
         stack=Stack(weights=item["weights"], temperature=item["temperature"], bias=part["bias"]),
         panel=part["panel"],
+        spread=item["spread"],
+    )
+
+
+def _gaps_meta(gaps: Gaps) -> dict[str, Any]:
+    stacks = {"few": gaps.few, "many": gaps.many}
+    return {
+        "spread": gaps.spread,
+        **{name: {"weights": stack.weights, "temperature": stack.temperature} for name, stack in stacks.items()},
+    }
+
+
+def _gaps(arrays: checkpoint.Arrays, index: int, space: Space, item: Mapping[str, Any]) -> Gaps:
+    part = {name: arrays[f"control.{index}.gaps.{name}"] for name in ("prior", "confusion", "few", "many")}
+    few, many = (
+        Stack(weights=item[name]["weights"], temperature=item[name]["temperature"], bias=part[name])
+        for name in ("few", "many")
+    )
+    return Gaps(
+        latent=LatentClasses(space=space, prior=part["prior"], confusion=part["confusion"]), few=few, many=many,
         spread=item["spread"],
     )
 

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.dataset import Dataset, Targets, Tokens
+from model.dataset import Dataset, Targets, Tokens, TrainingSet
+from model.ensemble.control import RUNGS
 from model.ensemble.predictor import Ladder
 from model.evaluate.metrics import log_losses, summarise
 from model.spaces import Space, ValueKind
+from model.votes import Votes
 
 Floats = NDArray[np.float64]
 TokensOf = Callable[[Sequence[str]], list[Tokens]]
@@ -53,24 +55,36 @@ def score_heldout(ladder: Ladder, dataset: Dataset, tokens: TokensOf) -> dict[st
     Controls that the ladder lacks are left out. A class that it does not know gets probability 0; what it gives to a
     class that is gone goes to the others, as in serving.
     """
+    return _score(ladder, dataset, tokens, None)
+
+
+def score_gaps(ladder: Ladder, dataset: Dataset, data: TrainingSet) -> dict[str, Scored]:
+    """The same where all votes of others on the unit are known, as for an annotator who is the only one missing."""
+    return _score(ladder, dataset, data.tokens, data.votes)
+
+
+def _score(ladder: Ladder, dataset: Dataset, tokens: TokensOf, given: Votes | None) -> dict[str, Scored]:
     wanted = {name: dataset.rows(name, dataset.heldout) for name in dataset.controls}
     wanted = {
         name: targets.select(targets.scored) for name, targets in wanted.items()
         if name in ladder.controls and ladder.controls[name].space.kind is targets.space.kind
     }
     parts: dict[str, dict[str, Floats]] = {
-        name: {way: np.zeros(targets.y.shape) for way in ("served", "prior", "pooled", "network")}
+        name: {way: np.zeros(targets.y.shape) for way in ("served", *(RUNGS if given is None else ladder.rungs(name)))}
         for name, targets in wanted.items()
     }
     units = np.unique(np.concatenate([targets.unit for targets in wanted.values()] or [np.empty(0, np.int64)]))
     for start in range(0, len(units), _BATCH_UNITS):
         batch = units[start : start + _BATCH_UNITS]
-        answer = ladder.predict(tokens([dataset.units[u] for u in batch]), dataset.annotators, consensus=False)
+        names = [dataset.units[u] for u in batch]
+        answer = ladder.predict(tokens(names), dataset.annotators, units=names, given=given, consensus=False)
         for name, targets in wanted.items():
             here = np.flatnonzero(np.isin(targets.unit, batch))
             at = (np.searchsorted(batch, targets.unit[here]), targets.annotator[here])
             old, new = common_classes(ladder.controls[name].space, targets.space)
-            for way, p in {"served": answer[name].served, **answer[name].rungs}.items():
+            every = {"served": answer[name].served, **answer[name].rungs}
+            for way in parts[name]:
+                p = every[way]
                 common = np.asarray(p[at][:, old], dtype=np.float64)
                 single = targets.space.kind is ValueKind.CLASS
                 parts[name][way][here[:, None], new] = renormalised(common) if single else common

@@ -2,17 +2,19 @@
 
     s[b, a] = (sum_r w[r] s_r[b, a] + bias[a]) / temperature,      sum_r w[r] = 1
 
-All parameters are fitted together, by the log-loss of votes that no rung was trained on, under a prior: weights near
-`PRIOR_WEIGHTS` at temperature 1, biases near none. The prior counts as so many votes, so a tiny project keeps it and a
-large one forgets it. The problem is convex.
+There is one stack for units without votes, and there are others for those that have some, with two rungs more
+(`gaps`). All parameters are fitted together, by the log-loss of votes that no rung was trained on, under a prior:
+weights near `PRIOR_WEIGHTS` or `GAP_WEIGHTS` at temperature 1, biases near none. The prior counts as so many votes, so
+a tiny project keeps it and a large one forgets it. The problem is convex.
 
 Shape legend: B units, A annotators (the last row of an (A + 1) axis is an unknown one), C classes, N votes, R rungs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,8 @@ from model.spaces import Space
 
 Floats = NDArray[np.float64]
 PRIOR_WEIGHTS = {"prior": 0.1, "pooled": 0.3, "network": 0.6}  # before any vote has spoken
+# The same where others have voted on the unit.
+GAP_WEIGHTS = {"prior": 0.05, "pooled": 0.1, "network": 0.15, "conditioned": 0.35, "others": 0.35}
 _MAX_TEMPERATURE = 20.0
 
 
@@ -39,7 +43,7 @@ class Stack:
         return self._pool(rungs, self.bias)
 
     def pool_votes(self, rungs: Mapping[str, Floats], annotator: NDArray[np.integer]) -> Floats:
-        """The same for single votes: scores (N, C) of their annotators (N,)."""
+        """The same for chosen annotators (N,): scores (N, C) of single votes, or (B, N, C)."""
         return self._pool(rungs, self.bias[annotator])
 
     def _pool(self, rungs: Mapping[str, Floats], bias: Floats) -> Floats:
@@ -50,10 +54,11 @@ class Stack:
 def fit_stack(
     space: Space, rungs: Mapping[str, Floats], annotator: NDArray[np.integer], y: NDArray[np.floating],
     weight: NDArray[np.floating], annotators: int, *, stack_strength: float, bias_strength: float,
+    centre_of: Mapping[str, float] = MappingProxyType(PRIOR_WEIGHTS),
 ) -> Stack:
     """Fit on out-of-sample scores (N, C) of each rung; with no votes the result is the prior."""
     names = list(rungs)
-    centre = np.array([PRIOR_WEIGHTS[name] for name in names])
+    centre = np.array([centre_of[name] for name in names])
     centre = centre / centre.sum()
     scores = np.stack([rungs[name] for name in names])  # (R, N, C)
     classes = y.shape[1]
@@ -73,10 +78,33 @@ def fit_stack(
     begin = np.concatenate([centre, np.zeros(annotators * classes)])
     bounds = [(0.0, None)] * len(names) + [(None, None)] * (annotators * classes)
     found = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 200}).x
-    total = max(float(found[: len(names)].sum()), 1.0 / _MAX_TEMPERATURE)
-    bias = found[len(names) :].reshape(annotators, classes) / total
+    bias = np.vstack([found[len(names) :].reshape(annotators, classes), np.zeros((1, classes))])
+    return _stack(names, found[: len(names)], bias)
+
+
+def refit_weights(
+    stack: Stack, space: Space, rungs: Mapping[str, Floats], annotator: NDArray[np.integer], y: NDArray[np.floating],
+    weight: NDArray[np.floating], *, strength: float,
+) -> Stack:
+    """The weights alone fitted again on some votes, near those of `stack`, whose biases stay."""
+    names = list(stack.weights)
+    centre = np.array([stack.weights[name] for name in names]) / stack.temperature
+    bias = stack.bias / stack.temperature
+    scores = np.stack([rungs[name] for name in names])  # (R, N, C)
+
+    def objective(w: Floats) -> tuple[float, Floats]:
+        loss, slope = loss_and_slope(space, np.tensordot(w, scores, 1) + bias[annotator], y)
+        value = float(loss @ weight) + 0.5 * strength * float(np.square(w - centre).sum())
+        return value, np.tensordot(scores, slope * weight[:, None], ([1, 2], [0, 1])) + strength * (w - centre)
+
+    found = minimize(objective, centre, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(names)).x
+    return _stack(names, found, bias)
+
+
+def _stack(names: Sequence[str], weights: Floats, bias: Floats) -> Stack:
+    """From weights that carry the temperature, (R,), and biases before it, (A + 1, C)."""
+    total = max(float(weights.sum()), 1.0 / _MAX_TEMPERATURE)
     return Stack(
-        weights={name: float(value) / total for name, value in zip(names, found[: len(names)], strict=True)},
-        temperature=1.0 / total,
-        bias=np.vstack([bias, np.zeros((1, classes))]),
+        weights={name: float(value) / total for name, value in zip(names, weights, strict=True)},
+        temperature=1.0 / total, bias=bias / total,
     )

@@ -87,6 +87,7 @@ class VoteBatch:
     annotator: Tensor  # (n,)
     y: Tensor  # (n, C)
     weight: Tensor  # (M, n): how much each member makes of a vote
+    trust: Tensor  # (n,) how much it says about other votes: an echo says less
 
 
 class VoteTable:
@@ -99,22 +100,24 @@ class VoteTable:
             order = np.argsort(targets.unit, kind="stable")
             self.controls[name] = (
                 targets.unit[order], targets.annotator[order], targets.y[order],
-                np.ascontiguousarray(weights[name][:, order], dtype=np.float32),
+                np.ascontiguousarray(weights[name][:, order], dtype=np.float32), targets.weight[order],
             )
-        used = [unit[(weight > 0).any(0)] for unit, _, _, weight in self.controls.values()]
+        used = [unit[(weight > 0).any(0)] for unit, _, _, weight, _ in self.controls.values()]
         self.units = np.unique(np.concatenate([*used, np.empty(0, np.int64)]))
-        self.totals = np.sum([weight.sum(1, dtype=np.float64) for *_, weight in self.controls.values()], axis=0)  # (M,)
+        sums = [weight.sum(1, dtype=np.float64) for *_, weight, _ in self.controls.values()]
+        self.totals = np.sum(sums, axis=0)  # (M,)
 
     def batch(self, positions: NDArray[np.int64], device: torch.device) -> dict[str, VoteBatch]:
         """The votes on the units at these positions; controls without any are left out."""
         found = {}
-        for name, (unit, annotator, y, weight) in self.controls.items():
+        for name, (unit, annotator, y, weight, trust) in self.controls.items():
             first, last = np.searchsorted(unit, positions, "left"), np.searchsorted(unit, positions, "right")
             count = last - first
             if not count.sum():
                 continue
             within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
             rows = np.repeat(first, count) + within
-            columns = (np.repeat(np.arange(len(positions)), count), annotator[rows], y[rows], weight[:, rows])
+            row = np.repeat(np.arange(len(positions)), count)
+            columns = (row, annotator[rows], y[rows], weight[:, rows], trust[rows])
             found[name] = VoteBatch(*(torch.from_numpy(np.ascontiguousarray(column)).to(device) for column in columns))
         return found

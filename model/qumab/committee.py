@@ -19,8 +19,9 @@ from torch import Tensor
 from model.config import NetworkConfig
 from model.dataset import Tokens
 from model.qumab.batches import pad
+from model.qumab.labels import GivenColumns, LabelTokens, tokens_of
 from model.qumab.network import QueryNetwork
-from model.qumab.training import lay_out
+from model.qumab.slots import lay_out
 from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
@@ -38,18 +39,37 @@ class Committee:
 
     def scores(self, tokens: Sequence[Tokens]) -> dict[str, Floats]:
         """control -> scores (B, Q, C), the mean over the members."""
+        return self.scores_given(tokens, None)[0]
+
+    def scores_given(
+        self, tokens: Sequence[Tokens], given: Mapping[str, GivenColumns] | None
+    ) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """The same from content alone, and with the given votes of each control read; `row` counts the B units.
+
+        Without given votes, or with networks that do not read any, both are one.
+        """
         queries = self.network.annotators + 1
-        found = {name: np.empty((len(tokens), queries, s.stop - s.start)) for name, s in self.slots.items()}
+        read = bool(given) and self.network.config.labels
+        alone = {name: np.empty((len(tokens), queries, s.stop - s.start)) for name, s in self.slots.items()}
+        with_votes = {name: np.empty_like(array) for name, array in alone.items()} if read else alone
         lengths = np.array([len(array) for array in tokens], dtype=np.int64)
         for rows in self.split(np.argsort(lengths, kind="stable"), lengths):
-            for name, array in self.member_scores(*pad([tokens[row] for row in rows], self.device)).items():
-                found[name][rows] = array.mean(0)
-        return found
+            padded = pad([tokens[row] for row in rows], self.device)
+            labels = [tokens_of(_among(given, rows), self.slots, len(rows), self.device)] if given and read else []
+            for found, scores in zip((alone, with_votes), self.member_scores(*padded, labels), strict=False):
+                for name, array in scores.items():
+                    found[name][rows] = array.mean(0)
+        return alone, with_votes
 
     @torch.inference_mode()
-    def member_scores(self, tokens: Tensor, mask: Tensor) -> dict[str, Floats]:
-        """control -> scores of every member (M, B, Q, C) for one padded batch."""
-        logits = self.network(tokens, mask).double()
+    def member_scores(
+        self, tokens: Tensor, mask: Tensor, given: Sequence[LabelTokens | None] = ()
+    ) -> list[dict[str, Floats]]:
+        """control -> scores of every member (M, B, Q, C) for one padded batch: from content alone, and with each of
+        several sets of given votes."""
+        return [self._split_up(logits.double()) for logits in self.network.both(tokens, mask, given)]
+
+    def _split_up(self, logits: Tensor) -> dict[str, Floats]:
         found = {}
         for name, slot in self.slots.items():
             part = logits[..., slot.start : slot.stop]
@@ -83,3 +103,16 @@ class Committee:
         network = QueryNetwork(members, annotators, classes, dim, config, torch.Generator().manual_seed(0))
         network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         return cls(network, spaces, device=device)
+
+
+def _among(given: Mapping[str, GivenColumns], rows: NDArray[np.integer]) -> dict[str, GivenColumns]:
+    """The votes on these units, counted within them."""
+    found = {}
+    for name, part in given.items():
+        order = np.argsort(rows, kind="stable")
+        at = np.searchsorted(rows[order], part.row).clip(max=len(rows) - 1)
+        here = rows[order][at] == part.row
+        found[name] = GivenColumns(
+            row=order[at[here]], giver=part.giver[here], y=part.y[here], trust=part.trust[here]
+        )
+    return found

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from model.config import NetworkConfig
 from model.qumab.batches import TokenStore
 from model.qumab.network import QueryNetwork
-from model.qumab.training import Slot
+from model.qumab.slots import Slot
 
 Floats = NDArray[np.float64]
 
@@ -60,6 +60,8 @@ def grow(
             target[..., columns] = source[:, rows][..., old_columns]
         elif name == "heads.bias":
             target.copy_(_aligned_bias(source[:, old_columns], target, columns, slots))
+        elif name == "labels.embed":
+            target[:, columns] = source[:, old_columns]
         elif name in ("heads.weight", "heads.pooled", "heads.basis"):
             target[..., columns] = source[..., old_columns]
         else:

@@ -2,8 +2,9 @@
 
 Each of L blocks: self-attention among the queries, cross-attention to the tokens, feed-forward; all with a residual and
 a norm before. The queries that enter the first block do not depend on the task, so its self-attention runs once a
-batch. The query of an annotator is the generic one plus a deviation; the last query is the generic one itself, which
-answers for an unknown annotator and is where a new one starts.
+batch. Votes that a task already has may be read after the last block (`labels`). The query of an annotator is the
+generic one plus a deviation; the last query is the generic one itself, which answers for an unknown annotator and is
+where a new one starts.
 
 M independent networks (members) are computed side by side: small matrices cost a CPU and a GPU mostly their launch.
 
@@ -17,6 +18,7 @@ side.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -25,6 +27,7 @@ from torch import Tensor, nn
 from model.config import NetworkConfig
 from model.qumab.attention import CrossAttention, SelfAttention, dropout, keep_mask, normal, project, standard
 from model.qumab.heads import Heads
+from model.qumab.labels import LabelReader, LabelTokens
 
 
 class Block(nn.Module):
@@ -33,15 +36,17 @@ class Block(nn.Module):
     def __init__(self, members: int, token_width: int, config: NetworkConfig, rng: torch.Generator) -> None:
         super().__init__()
         d = config.width
-        self.share = config.dropout
-        self.among = SelfAttention(members, d, config.heads, rng)
+        self.share, self.self_attention = config.dropout, config.self_attention
+        if config.self_attention:
+            self.among = SelfAttention(members, d, config.heads, rng)
         self.read = CrossAttention(members, d, config.heads, token_width, rng)
         self.widen = normal((members, d, 2 * d), 1.0 / math.sqrt(d), rng)
         self.widen_bias = nn.Parameter(torch.zeros(members, 2 * d))
         self.narrow = normal((members, 2 * d, d), 0.5 / math.sqrt(2 * d), rng)
 
     def forward(self, x: Tensor, tokens: Tensor, hidden: Tensor, rng: torch.Generator | None) -> Tensor:
-        x = x + self.among(standard(x))
+        if self.self_attention:
+            x = x + self.among(standard(x))
         x = x + dropout(self.read(standard(x), tokens, hidden), self.share, rng)  # (M, B, Q, d) from here on
         inner = nn.functional.gelu(project(standard(x), self.widen) + self.widen_bias[:, None, None])
         return x + dropout(project(inner, self.narrow), self.share, rng)
@@ -63,6 +68,8 @@ class QueryNetwork(nn.Module):
         self.deviation = normal((members, annotators, config.width), 0.5, rng)
         self.blocks = nn.ModuleList(Block(members, token_width, config, rng) for _ in range(config.blocks))
         self.heads = Heads(members, annotators + 1, classes, token_width, config, rng)
+        if config.labels:
+            self.labels = LabelReader(members, classes, config, rng)
         self.register_buffer("token_mean", torch.zeros(token_width))
         self.register_buffer("token_scale", torch.ones(token_width))
 
@@ -75,6 +82,27 @@ class QueryNetwork(nn.Module):
 
         With a generator, dropout is on: this is training.
         """
+        return self.both(tokens, mask, (), rng)[0]
+
+    def both(
+        self, tokens: Tensor, mask: Tensor, given: Sequence[LabelTokens | None], rng: torch.Generator | None = None
+    ) -> list[Tensor]:
+        """Logits from content alone, then those that also read each of several sets of given votes.
+
+        The content is read once, and without given votes nothing else is done. Where there are none, the result is
+        that from content alone.
+        """
+        h, mean_token = self._read(tokens, mask, rng)
+        found = [self._classify(h, mean_token, rng)]
+        for labels in given:
+            if labels is None:
+                found.append(found[0])
+            else:
+                found.append(self._classify(self.labels(h, self.queries(), labels, rng), mean_token, rng))
+        return found
+
+    def _read(self, tokens: Tensor, mask: Tensor, rng: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        """Queries after the last block, (M, B, Q, d), and the mean token (B, D)."""
         x = ((tokens.float() - self.token_mean) * self.token_scale) * mask[..., None]
         mean_token = x.sum(1) / mask.sum(1, keepdim=True)  # (B, D)
         visible = mask
@@ -88,6 +116,9 @@ class QueryNetwork(nn.Module):
         h = self.queries()
         for block in self.blocks:
             h = block(h, x, hidden, rng)
+        return h, mean_token
+
+    def _classify(self, h: Tensor, mean_token: Tensor, rng: torch.Generator | None) -> Tensor:
         h = dropout(standard(h), self.config.dropout, rng)
         return cast(Tensor, self.heads(h, dropout(mean_token, self.config.dropout, rng)))
 

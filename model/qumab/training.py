@@ -4,7 +4,8 @@ Loss of member m for a vote v of annotator a on task b (nats, averaged over its 
 
     w[m, v] [ (1 - g) l(z[m, b, a], v) + g l(z[m, b, generic], v) ],    w[m, v] = echo weight * n_a^(tau - 1), or 0
 
-where l is cross-entropy (single choice) or the sum of Bernoulli losses (several choices) and g is `generic_share`: the
+and, with label conditioning, `label_share` times the same of predictions that read a random part of the other votes;
+l is cross-entropy (single choice) or the sum of Bernoulli losses (several choices) and g is `generic_share`: the
 expectation of replacing an annotator at random by the generic query. A vote that was not given appears nowhere, and one
 on a unit of a member's own fold weighs nothing for it.
 
@@ -14,7 +15,7 @@ Shape legend: M members, B units, Q queries, C classes, n votes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,34 +25,19 @@ from torch import Tensor
 
 from model.config import NetworkConfig
 from model.dataset import Targets
-from model.qumab.batches import TokenStore, VoteTable
+from model.qumab.batches import TokenStore, VoteBatch, VoteTable
+from model.qumab.labels import GivenColumns, LabelTokens, tokens_of
 from model.qumab.network import QueryNetwork
 from model.qumab.optimiser import FlatAdamW
+from model.qumab.slots import Slot
 from model.spaces import Space, ValueKind
 
 _EVALUATION_UNITS = 128
+_IRRATIONAL = (0.6180339887498949, 0.7548776662466927, 0.5698402909980532)
 _TRAINING_CELLS = 100_000_000  # numbers in one layer of a training step, 400 MB; only hundreds of annotators reach it
 _EVALUATION_CELLS = 25_000_000
 # No weight decay: what belongs to one annotator has a prior of its own (`penalty`).
 _OWN = frozenset({"generic", "deviation", "heads.own", "heads.own_bias", "heads.mix", "heads.basis"})
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """Where a control's classes stand among the network's outputs."""
-
-    space: Space
-    start: int
-    stop: int
-
-
-def lay_out(spaces: Mapping[str, Space]) -> dict[str, Slot]:
-    """Controls side by side, in the order given."""
-    slots, start = {}, 0
-    for name, space in spaces.items():
-        slots[name] = Slot(space, start, start + len(space.classes))
-        start += len(space.classes)
-    return slots
 
 
 def vote_weights(targets: Targets, tau: float) -> NDArray[np.float64]:
@@ -74,15 +60,56 @@ def masked_loss(
     logits: Tensor, slots: Mapping[str, Slot], table: VoteTable, positions: NDArray[np.int64], generic_share: float
 ) -> Tensor:
     """Weighted sum of the losses of the votes on the units at `positions`, (M,); `logits` (M, B, Q, C)."""
+    return summed_loss(logits, slots, table.batch(positions, logits.device), generic_share)
+
+
+def summed_loss(
+    logits: Tensor, slots: Mapping[str, Slot], batch: Mapping[str, VoteBatch], generic_share: float,
+    read: Mapping[str, NDArray[np.bool_]] | None = None,
+) -> Tensor:
+    """The same for the votes of a batch. The generic query learns nothing from votes that it could `read` (n,)."""
     total = logits.new_zeros(len(logits))
-    for name, votes in table.batch(positions, logits.device).items():
+    for name, votes in batch.items():
         slot = slots[name]
         mine = logits[..., slot.start : slot.stop]
         loss = (1.0 - generic_share) * vote_losses(slot.space, mine[:, votes.row, votes.annotator], votes.y)
         if generic_share:
-            loss = loss + generic_share * vote_losses(slot.space, mine[:, votes.row, -1], votes.y)
+            generic = vote_losses(slot.space, mine[:, votes.row, -1], votes.y)
+            if read is not None:
+                generic = generic * torch.from_numpy(~read[name]).to(generic)
+            loss = loss + generic_share * generic
         total = total + (loss * votes.weight).sum(-1)
     return total
+
+
+def draw_visible(
+    batch: Mapping[str, VoteBatch], tasks: int, rng: np.random.Generator
+) -> dict[str, NDArray[np.bool_]]:
+    """Which votes of a batch may be read, (n,) by control: a share of each task's, itself drawn anew for each task."""
+    share = rng.random(tasks)
+    return {name: rng.random(len(votes.row)) < share[votes.row.cpu().numpy()] for name, votes in batch.items()}
+
+
+def fixed_visible(batch: Mapping[str, VoteBatch], positions: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
+    """The same as a function of unit and annotator alone, spread evenly: fractional parts of irrational multiples."""
+    share, found = positions * _IRRATIONAL[0] % 1.0, {}
+    for name, votes in batch.items():
+        row, annotator = votes.row.cpu().numpy(), votes.annotator.cpu().numpy()
+        found[name] = (positions[row] * _IRRATIONAL[1] + annotator * _IRRATIONAL[2]) % 1.0 < share[row]
+    return found
+
+
+def visible_tokens(
+    batch: Mapping[str, VoteBatch], visible: Mapping[str, NDArray[np.bool_]], slots: Mapping[str, Slot], tasks: int,
+    device: torch.device,
+) -> LabelTokens | None:
+    """Label tokens of the visible votes of a batch."""
+    columns = {}
+    for name, votes in batch.items():
+        row, giver, y, trust = (part.cpu().numpy() for part in (votes.row, votes.annotator, votes.y, votes.trust))
+        seen = visible[name]
+        columns[name] = GivenColumns(row=row[seen], giver=giver[seen], y=y[seen], trust=trust[seen])
+    return tokens_of(columns, slots, tasks, device)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +135,7 @@ def train(
     checked = usable & (validate.totals > 0)
     if not checked.any() or epochs < 1:
         return History(epochs=0, best_epoch=[0] * members, validation=[])
-    shuffle = np.random.default_rng(seed)
+    shuffle, masks = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     rng = torch.Generator(device=store.device).manual_seed(seed)
     size = units_at_once(network, store, learn.units, config.batch_units, _TRAINING_CELLS)
     steps_per_epoch = math.ceil(len(learn.units) / size)
@@ -122,8 +149,8 @@ def train(
     best, best_epoch = optimiser.values.clone(), np.zeros(members, np.int64)
     for epoch in range(1, epochs + 1):
         for positions in _batches(learn.units, store.lengths, size, shuffle):
-            logits = network(*store.batch(positions), rng=rng)
-            data = masked_loss(logits, slots, learn, positions, config.generic_share) * per_vote
+            batch = learn.batch(positions, store.device)
+            data = _training_loss(network, slots, store, positions, batch, config, rng, masks) * per_vote
             optimiser.step(steps_per_epoch * data.sum() + prior * network.penalty())
         optimiser.swap()
         history.append(evaluate(network, slots, store, validate))
@@ -142,6 +169,22 @@ def train(
     )
 
 
+def _training_loss(
+    network: QueryNetwork, slots: Mapping[str, Slot], store: TokenStore, positions: NDArray[np.int64],
+    batch: Mapping[str, VoteBatch], config: NetworkConfig, rng: torch.Generator, masks: np.random.Generator,
+) -> Tensor:
+    """Loss of a step, (M,): of the prediction from content alone, and of that which also reads some of the votes."""
+    tokens, mask = store.batch(positions)
+    if not config.labels:
+        return summed_loss(network(tokens, mask, rng=rng), slots, batch, config.generic_share)
+    visible = draw_visible(batch, len(positions), masks)
+    labels = visible_tokens(batch, visible, slots, len(positions), store.device)
+    alone, given = network.both(tokens, mask, [labels], rng=rng)
+    return summed_loss(alone, slots, batch, config.generic_share) + config.label_share * summed_loss(
+        given, slots, batch, config.generic_share, visible
+    )
+
+
 def units_at_once(
     network: QueryNetwork, store: TokenStore, units: NDArray[np.int64], most: int, cells: int
 ) -> int:
@@ -156,13 +199,21 @@ def units_at_once(
 def evaluate(
     network: QueryNetwork, slots: Mapping[str, Slot], store: TokenStore, votes: VoteTable
 ) -> NDArray[np.float64]:
-    """Mean weighted loss of each member, nats a vote, (M,)."""
+    """Mean weighted loss of each member, nats a vote, (M,); with label conditioning the mean of that without votes
+    and that with some visible, the same ones at each call."""
     total = np.zeros(len(votes.totals))
     order = votes.units[np.argsort(store.lengths[votes.units], kind="stable")]
     size = units_at_once(network, store, order, _EVALUATION_UNITS, _EVALUATION_CELLS)
     for start in range(0, len(order), size):
         positions = np.sort(order[start : start + size])
-        total += masked_loss(network(*store.batch(positions)), slots, votes, positions, 0.0).double().cpu().numpy()
+        batch = votes.batch(positions, store.device)
+        ways: Sequence[Tensor]
+        if network.config.labels:
+            labels = visible_tokens(batch, fixed_visible(batch, positions), slots, len(positions), store.device)
+            ways = network.both(*store.batch(positions), [labels])
+        else:
+            ways = [network(*store.batch(positions))]
+        total += sum(summed_loss(way, slots, batch, 0.0).double().cpu().numpy() for way in ways) / len(ways)
     return np.asarray(total / np.maximum(votes.totals, 1e-9))
 
 

@@ -85,6 +85,6 @@ def test_scores_are_out_of_sample(dataset, simulated, quick):
         np.testing.assert_allclose(item.rungs["prior"][here], table[item.targets.annotator[here]])
         # The network's scores of this fold come from its own member, not from the mean of all.
         unit = item.targets.unit[here][0]
-        scores = found.committee.member_scores(*store.batch(np.array([unit])))["label"]
+        scores = found.committee.member_scores(*store.batch(np.array([unit])))[0]["label"]
         expected = scores[fold, 0, item.targets.annotator[here][0]]
         np.testing.assert_allclose(item.rungs["network"][here][0], expected, atol=1e-5)

@@ -22,7 +22,7 @@ def test_predictions_are_distributions_of_the_right_shape(fitted, simulated):
     for array in (found.served, found.network, *found.rungs.values()):
         assert array.shape == (3, 2, 3)
         np.testing.assert_allclose(array.sum(-1), 1.0)
-    assert found.rungs.keys() == {"prior", "pooled", "network"}
+    assert found.rungs.keys() == {"prior", "pooled", "network", "conditioned", "others"}
     assert found.consensus.shape == (3, 3)
     np.testing.assert_allclose(found.consensus.sum(-1), 1.0)
     np.testing.assert_array_equal(found.network, found.rungs["network"])
@@ -56,7 +56,7 @@ def test_no_units_no_annotators(fitted, simulated):
     assert found.served.shape == (3, 0, 3) and found.consensus.shape == (3, 3)
 
 
-def test_given_votes_move_the_consensus_but_no_own_prediction(fitted, simulated):
+def test_given_votes_move_the_consensus_and_what_others_are_served(fitted, simulated):
     everybody = Votes.from_votes(
         Vote(unit="t2", annotator=f"a{a}", control="label", value=Value.of_class("maybe")) for a in range(4)
     )
@@ -65,7 +65,9 @@ def test_given_votes_move_the_consensus_but_no_own_prediction(fitted, simulated)
     given = fitted.ladder.predict(_tokens(simulated), ["a0"], units=UNITS, given=everybody)["label"]
     np.testing.assert_allclose(given.consensus[1], [0.0, 1.0, 0.0])
     np.testing.assert_array_equal(given.consensus[[0, 2]], plain.consensus[[0, 2]])
-    np.testing.assert_array_equal(given.served, plain.served)
+    np.testing.assert_array_equal(given.served[[0, 2]], plain.served[[0, 2]])
+    assert given.served[1, 0, 1] > plain.served[1, 0, 1]
+    np.testing.assert_array_equal(given.network, plain.network)
     moved = fitted.ladder.predict(_tokens(simulated), [], units=UNITS, given=stranger)["label"].consensus
     assert moved[2, 2] > plain.consensus[2, 2]
     with pytest.raises(ModelError, match="named"):

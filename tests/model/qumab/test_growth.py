@@ -5,7 +5,7 @@ import torch
 from model.config import NetworkConfig
 from model.qumab.batches import TokenStore
 from model.qumab.growth import grow, new_network
-from model.qumab.training import lay_out
+from model.qumab.slots import lay_out
 from model.spaces import MultipleChoice, SingleChoice
 
 D = 6

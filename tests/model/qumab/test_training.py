@@ -8,7 +8,8 @@ from model.config import NetworkConfig
 from model.dataset import Targets
 from model.qumab.batches import TokenStore, VoteTable
 from model.qumab.network import QueryNetwork
-from model.qumab.training import evaluate, lay_out, masked_loss, train, units_at_once, vote_weights
+from model.qumab.slots import lay_out
+from model.qumab.training import evaluate, masked_loss, train, units_at_once, vote_weights
 from model.spaces import MultipleChoice, SingleChoice
 
 SPACES = {"single": SingleChoice(("a", "b", "c")), "multiple": MultipleChoice(("p", "q"))}

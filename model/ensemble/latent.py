@@ -1,0 +1,123 @@
+"""Rung `others`: what the other annotators said about a unit, through everybody's confusion matrix (Dawid-Skene).
+
+    post[b, a, k] ~ rho[k] prod_{votes (b, j, l), j != a} pi_j[k, l]^trust
+    p[b, a, l]    = sum_k post[b, a, k] pi_a[k, l]
+
+An annotator's own vote on a unit is taken out of what is believed of it, so it never comes back to them. Each pi_a is
+shrunk to the pooled matrix, which also stands for everybody unknown. Without votes on a unit the answer is the class
+prior through the annotator's matrix. A single choice has one latent class out of C; several choices have a latent
+yes or no for each of the C classes. numpy only: it needs neither content nor a network.
+
+Shape legend: B units, A annotators asked, V columns of given votes, P known annotators (their arrays have P + 1 rows,
+the last for anybody unknown), G latent variables, K values of each, C classes, N votes. (G, K) is (1, C) or (C, 2).
+Index order of a confusion matrix: [annotator, latent variable, true value, given value].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.crowd.answers import AnswerMatrix
+from model.crowd.base import Aggregate
+from model.crowd.dawid_skene import DawidSkene
+from model.crowd.leave_one_out import VotePredictor
+from model.dataset import Targets
+from model.ensemble.scores import to_scores
+from model.spaces import Space, ValueKind
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentClasses:
+    """The fitted rung of one control."""
+
+    space: Space
+    prior: Floats  # (G, K)
+    confusion: Floats  # (P + 1, G, K, K)
+
+    def scores(
+        self, y: NDArray[np.floating], has: NDArray[np.bool_], trust: NDArray[np.floating], giver: Codes,
+        asked: Codes, row: Codes,
+    ) -> Floats:
+        """Scores (B, A, C) for A annotators from votes y (B, V, C) where `has` (B, V), of the givers (V,).
+
+        `trust` (B, V) is how much a vote says. `asked` (A,) are the columns of V whose own vote does not count for
+        them, -1 for somebody who has none; `row` (A,) is whose confusion matrix answers.
+        """
+        unit, column = np.nonzero(has)
+        evidence = self._evidence(giver[column], y[unit, column], trust[unit, column])  # (n, G, K)
+        total = np.broadcast_to(np.log(self.prior), (len(y), *self.prior.shape)).copy()  # (B, G, K)
+        np.add.at(total, unit, evidence)
+        others = np.broadcast_to(total[:, None], (len(y), len(asked), *self.prior.shape)).copy()  # (B, A, G, K)
+        at = np.full(y.shape[1], -1, np.int64)
+        at[asked[asked >= 0]] = np.flatnonzero(asked >= 0)
+        own = at[column] >= 0
+        others[unit[own], at[column[own]]] -= evidence[own]
+        return self._answers(np.einsum("bagk,agkl->bagl", _normalised(others), self.confusion[row]))
+
+    def votes(self, targets: Targets, visible: NDArray[np.bool_]) -> Floats:
+        """Scores (N, C) of single votes, each from the visible ones (N,) of everybody else on its unit."""
+        evidence = self._evidence(targets.annotator, targets.y, targets.weight) * visible[:, None, None]
+        used, place = np.unique(targets.unit, return_inverse=True)
+        total = np.zeros((len(used), *self.prior.shape))
+        np.add.at(total, place, evidence)
+        believed = _normalised(np.log(self.prior) + total[place] - evidence)
+        return self._answers(np.einsum("ngk,ngkl->ngl", believed, self.confusion[targets.annotator]))
+
+    def _evidence(self, giver: Codes, y: NDArray[np.floating], trust: NDArray[np.floating]) -> Floats:
+        """What each vote says of the latent values: (n, G, K), in nats."""
+        said = codes_of(self.space, y)  # (n, G)
+        picked = self.confusion[giver[:, None], np.arange(said.shape[1]), :, said]  # (n, G, K true)
+        return np.asarray(np.log(picked) * trust[:, None, None])
+
+    def _answers(self, p: Floats) -> Floats:
+        """Probabilities of given values (..., G, K) as scores (..., C)."""
+        return to_scores(self.space, p[..., 0, :] if self.space.kind is ValueKind.CLASS else p[..., 1])
+
+
+def fit_latent(targets: Targets, annotators: int, strength: float) -> LatentClasses:
+    """Fit on votes; those of somebody anonymous are left out. `strength`: pseudo-votes of the pooled matrix a row."""
+    known = targets.select(targets.annotator < annotators)
+    said = codes_of(known.space, known.y)
+    single = known.space.kind is ValueKind.CLASS
+    values = len(known.space.classes) if single else 2
+    smoothing = 0.1 if single else 0.5
+    method = DawidSkene(smoothing=smoothing, smoothing_prior=1.0 if single else 0.5)
+    predictor = VotePredictor(strength=strength)
+    units = tuple(str(unit) for unit in range(int(known.unit.max(initial=-1)) + 1))
+    prior, confusion = [], []
+    for variable in range(said.shape[1]):
+        answers = AnswerMatrix.from_codes(
+            units=units, annotators=[str(a) for a in range(annotators)], classes=[str(k) for k in range(values)],
+            unit=known.unit, annotator=known.annotator, label=said[:, variable], weight=known.weight,
+        )
+        rho, matrices = _fitted(method.fit(answers), predictor, annotators, values)
+        prior.append(rho)
+        confusion.append(matrices)
+    return LatentClasses(space=known.space, prior=np.array(prior), confusion=np.stack(confusion, 1))
+
+
+def codes_of(space: Space, y: NDArray[np.floating]) -> Codes:
+    """Encoded votes (n, C) as the given value of each latent variable, (n, G)."""
+    if space.kind is ValueKind.CLASS:
+        return np.asarray(y.argmax(-1)[:, None])
+    return np.asarray(y > 0.5).astype(np.int64)
+
+
+def _fitted(found: Aggregate, predictor: VotePredictor, annotators: int, values: int) -> tuple[Floats, Floats]:
+    """Prior (K,) and confusion (P + 1, K, K); uniform where there was nothing to fit on."""
+    if found.counts is None:
+        return np.full(values, 1.0 / values), np.full((annotators + 1, values, values), 1.0 / values)
+    pooled = found.counts.sum(0) + predictor.floor
+    pooled = pooled / pooled.sum(1, keepdims=True)
+    return np.asarray(found.parameters["prior"]), np.concatenate([predictor.confusion(found), pooled[None]])
+
+
+def _normalised(scores: Floats) -> Floats:
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.asarray(p / p.sum(-1, keepdims=True))
