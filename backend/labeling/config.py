@@ -75,21 +75,43 @@ class LabelConfig:
     ) -> dict[str, Any] | None:
         """A Label Studio prediction of (value, probability) per control.
 
-        Values that the task does not offer are left out; None when nothing is left. A predicted empty set of labels is
+        Values that the task does not offer are left out, and so are those of controls that the predicted answers leave
+        hidden (`visibleWhen`); None when nothing is left. A predicted empty set of labels is
         something: it makes a prediction with an empty result, since Label Studio has no region for it.
         """
-        result: list[dict[str, Any]] = []
-        answered = False
-        for control in self.controls:
-            if control.name in values:
-                value, probability = values[control.name]
-                offered = control.offered(value, data)
-                if offered is not None:
-                    answered = True
-                    result += control.encode(offered, probability, data)
+        offered = {
+            control.name: part for control in self.controls
+            if control.name in values and (part := control.offered(values[control.name][0], data)) is not None
+        }
+        shown = self._shown(offered, data)
+        result = [
+            region for control in self.controls if control.name in shown
+            for region in control.encode(shown[control.name], values[control.name][1], data)
+        ]
+        answered = bool(shown)
         if not answered:
             return None
         return {"result": result, "score": round(min(max(float(score), 0.0), 1.0), 6), "model_version": model_version}
+
+
+    def _shown(self, offered: Mapping[str, Value], data: Mapping[str, Any]) -> dict[str, Value]:
+        """The answers of the controls that annotators would see if these were the answers."""
+        shown: dict[str, Value] = {}
+        chosen: dict[str, list[str]] = {}
+        left = [control for control in self.controls if control.name in offered]
+        while ready := [c for c in left if all(condition.holds(chosen) for condition in c.shown_when)]:
+            for control in ready:
+                value = shown[control.name] = offered[control.name]
+                chosen[control.name] = _choices(control, value, data)
+            left = [control for control in left if control not in ready]
+        return shown
+
+
+def _choices(control: Control, value: Value, data: Mapping[str, Any]) -> list[str]:
+    """What a condition may call a value: its labels and what Label Studio stores for them."""
+    labels = [value.data] if isinstance(value.data, str) else list(value.data) if isinstance(value.data, tuple) else []
+    stored = [entry for region in control.encode(value, None, data) for entry in region["value"].get("choices", [])]
+    return [name for name in [*labels, *stored] if isinstance(name, str)]
 
 
 def parse_config(xml: object) -> LabelConfig:

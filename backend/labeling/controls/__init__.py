@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from backend.labeling.controls import choices
+from backend.labeling.controls import choices, pairwise, rating, taxonomy
 from backend.labeling.controls.base import Control, Place, Unmodelled
 from backend.labeling.controls.unmodelled import RECOGNISED, declare, why_not_here
+from backend.labeling.controls.visibility import conditions_of
 
 __all__ = ["Control", "Place", "Unmodelled", "is_control", "read_control"]
 
 # lower-case kind -> (as Label Studio spells it, reader)
 MODELLED: Mapping[str, tuple[str, Callable[[Place], Control | Unmodelled]]] = {
     "choices": ("Choices", choices.Choices.read),
+    "pairwise": ("Pairwise", pairwise.Pairwise.read),
+    "rating": ("Rating", rating.Rating.read),
+    "taxonomy": ("Taxonomy", taxonomy.Taxonomy.read),
 }
 
 
@@ -27,4 +32,8 @@ def read_control(place: Place) -> Control | Unmodelled | None:
         return declare(place)
     tag, read = MODELLED[place.tag.kind]
     reason = why_not_here(place, tag)
-    return Unmodelled(name=place.name, tag=tag, reason=reason) if reason else read(place)
+    if reason:
+        return Unmodelled(name=place.name, tag=tag, reason=reason)
+    control = read(place)
+    conditions = conditions_of((*place.ancestors, place.tag))
+    return replace(control, shown_when=conditions) if isinstance(control, Control) and conditions else control

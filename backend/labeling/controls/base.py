@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from backend.labeling.controls.visibility import Condition
 from backend.labeling.markup import Tag
 from model.spaces import Space, Value
 
@@ -38,6 +39,7 @@ class Control(ABC):
     name: str
     tag: str  # as Label Studio spells it
     to_names: tuple[str, ...]
+    shown_when: tuple[Condition, ...] = ()  # all of them must hold
 
     @abstractmethod
     def signature(self) -> list[Any]:

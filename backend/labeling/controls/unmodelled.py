@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backend.labeling.controls.base import Place, Unmodelled
+from backend.labeling.controls.visibility import conditions_of
 
 # lower-case kind -> (as Label Studio spells it, what an annotator does with it)
 RECOGNISED = {
@@ -23,18 +24,15 @@ RECOGNISED = {
     "magicwand": ("MagicWand", "marks pixels"),
     "number": ("Number", "takes a number"),
     "ocrlabels": ("OcrLabels", "labels regions"),
-    "pairwise": ("Pairwise", "compares two items"),
     "paragraphlabels": ("ParagraphLabels", "labels spans of a dialogue"),
     "polygon": ("Polygon", "marks regions"),
     "polygonlabels": ("PolygonLabels", "labels regions"),
     "ranker": ("Ranker", "orders items"),
-    "rating": ("Rating", "takes a number of stars"),
     "reactcode": ("ReactCode", "is a custom interface"),
     "rectangle": ("Rectangle", "marks regions"),
     "rectanglelabels": ("RectangleLabels", "labels regions"),
     "relation": ("Relation", "links regions"),
     "relations": ("Relations", "links regions"),
-    "taxonomy": ("Taxonomy", "takes paths of a tree"),
     "textarea": ("TextArea", "takes free text"),
     "timelinelabels": ("TimelineLabels", "labels parts of a video"),
     "timeserieslabels": ("TimeSeriesLabels", "labels parts of a time series"),
@@ -67,7 +65,6 @@ def why_not_here(place: Place, tag: str) -> str:
         return f"{called} is answered for each region (perRegion), which is not modelled yet."
     if place.tag.is_true("peritem"):
         return f"{called} is answered for each item (perItem), which is not modelled yet."
-    conditions = ("visiblewhen", "whentagname", "whenlabelvalue", "whenchoicevalue", "whenrole")
-    if any(tag.get(condition) for tag in (*place.ancestors, place.tag) for condition in conditions):
-        return f"{called} is shown only under a condition (visibleWhen), which is not modelled yet."
+    if conditions_of((*place.ancestors, place.tag)) is None:
+        return f"{called} is shown only under a condition (visibleWhen) of a kind that is not modelled yet."
     return ""

@@ -25,6 +25,8 @@ def test_every_other_control_is_declared_by_name(kind, tag):
         ('perRegion="true"', "perRegion"),
         ('perItem="true"', "perItem"),
         ('visibleWhen="choice-selected"', "visibleWhen"),
+        ('visibleWhen="region-selected" whenTagName="other"', "visibleWhen"),
+        ('visibleWhen="choice-selected" whenTagName="other" whenRole="x"', "visibleWhen"),
         ('whenTagName="other"', "visibleWhen"),
         ('whenChoiceValue="x"', "visibleWhen"),
     ],
@@ -40,7 +42,8 @@ def test_a_condition_that_is_off_is_none(attributes):
 
 
 def test_a_condition_on_the_view_around_counts():
-    config = config_of(f'<View visibleWhen="choice-selected" whenTagName="z"><View>{CHOICES.format("")}</View></View>')
+    inside = CHOICES.format("")
+    config = config_of(f'<View visibleWhen="choice-unselected" whenTagName="z"><View>{inside}</View></View>')
     assert "visibleWhen" in config.unmodelled[0].reason and not config.controls
 
 
