@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP_FLAGS := --disable-pip-version-check --quiet
 export PYTHONUNBUFFERED := 1
 
-.PHONY: help demo serve worker test check bench chaos fuzz format clean
+.PHONY: help demo serve worker test check bench bench-crowd chaos fuzz format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -32,6 +32,12 @@ check: .venv/.dev ## style, types, import contracts, docs that must be current
 bench: .venv/.dev ## benchmarks; results go to benchmarks/results/
 	$(BIN)/python -m benchmarks
 
+bench-crowd: .venv/.dev .venv-peers/.runtime ## crowd statistics beside crowd-kit, peerannot and cleanlab (half an hour)
+	$(BIN)/python -m benchmarks.crowd --peers .venv-peers/bin/python $(BENCH_ARGS)
+	@if [ -n "$(CROWD_DATA)" ]; then \
+	  $(BIN)/python -m benchmarks.crowd_quality "$(CROWD_DATA)" --peers .venv-peers/bin/python; \
+	else echo "Accuracy on measuring sets: make bench-crowd CROWD_DATA=<folder>"; fi
+
 chaos: .venv/.dev .venv-label-studio/.runtime ## kill every part at seeded moments, 20 rounds; report in benchmarks/results/
 	@scripts/system-packages.sh
 	$(BIN)/python -m tests.chaos --rounds 20 --out benchmarks/results/chaos.md
@@ -43,7 +49,7 @@ format: .venv/.dev ## sort imports and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 
 clean: ## remove environments and caches (never data/)
-	rm -rf .venv .venv-label-studio .mypy_cache .ruff_cache .pytest_cache .hypothesis local
+	rm -rf .venv .venv-label-studio .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis local
 
 .venv/.runtime: requirements.txt requirements-nodeps.txt
 	@echo "Setting up .venv (a few minutes, once)"
@@ -60,4 +66,10 @@ clean: ## remove environments and caches (never data/)
 	@echo "Setting up .venv-label-studio (Label Studio in an environment of its own; a few minutes, once)"
 	@test -x .venv-label-studio/bin/python || $(PYTHON) -m venv .venv-label-studio
 	@.venv-label-studio/bin/python -m pip install $(PIP_FLAGS) -r requirements-label-studio.txt
+	@touch $@
+
+.venv-peers/.runtime: requirements-peers.txt
+	@echo "Setting up .venv-peers (what crowd statistics are measured against; some gigabytes, once)"
+	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install $(PIP_FLAGS) -r requirements-peers.txt
 	@touch $@
