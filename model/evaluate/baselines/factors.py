@@ -4,7 +4,9 @@
 
 `pooled` is the fitted pooled-bias model, kept as it is. G, e, Q, R are the mode under Gaussian priors, by L-BFGS
 (after Salakhutdinov and Mnih 2007, with the side information of Agarwal and Chen 2009). For a new unit e is the mode
-given its visible votes (Newton steps; the problem is convex), for each annotator without their own vote.
+given its visible votes (Newton steps; the problem is convex), for each annotator without their own vote. The precision
+of the priors on Q and R is picked on an inner fold of the training units, by the loss of its votes given all the others
+on their unit; it matters, since with a weak prior the factors are far too sure.
 
 Shape legend: N votes, U units, B units asked for, A annotators, C classes, K factors, F components, P small problems.
 """
@@ -22,14 +24,16 @@ from scipy.optimize import minimize
 
 from model.dataset import Targets
 from model.ensemble.pooled import Pooled
-from model.ensemble.scores import loss_and_slope, to_probabilities
+from model.ensemble.scores import loss_and_slope, losses, to_probabilities
 from model.evaluate.baselines.base import Fitted, Floats, Fold
 from model.evaluate.baselines.naive import training_targets, tuned_pooled
 from model.evaluate.baselines.visible import Visible, visible_votes
+from model.evaluate.splits import fold_of
 from model.spaces import Space, ValueKind
 from model.votes import Votes
 
 _STEPS, _LONGEST = 10, 3.0  # Newton steps, and how far one may go
+_INNER_FOLDS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +53,7 @@ class FactorModel:
     factors: int = 4
     components: int = 24
     side_precision: float = 30.0
-    common_precision: float = 200.0  # chosen on the development sets: weak priors leave the factors overconfident
-    own_precision: float = 300.0
+    precisions: tuple[float, ...] = (10.0, 30.0, 100.0, 300.0, 1000.0)
 
     name: ClassVar[str] = "matrix-factorisation"
     source: ClassVar[str] = "Salakhutdinov and Mnih 2007; Agarwal and Chen 2009"
@@ -62,17 +65,38 @@ class FactorModel:
         pooled = tuned_pooled(features, targets, fold.units, people)
         axes = _axes((features - pooled.centre) * pooled.scale, self.components)
         side = (features - pooled.centre) * pooled.scale @ axes
-        factors = self._climb(targets, pooled.votes(features, targets), axes, side, people, fold.seed)
-        return _Filled(fold=fold, pooled=pooled, factors=factors)
+        base = pooled.votes(features, targets)
+        precision = self._precision(fold, targets, base, axes, side)
+        return _Filled(
+            fold=fold, pooled=pooled, factors=self._climb(targets, base, axes, side, people, fold.seed, precision))
+
+    def _precision(self, fold: Fold, targets: Targets, base: Floats, axes: Floats, side: Floats) -> float:
+        """The precision with the least loss on an inner fold; the base, which is the same for all, has seen it."""
+        check = np.array([fold_of(unit, _INNER_FOLDS) == 0 for unit in fold.units])[targets.unit]
+        if check.all() or not check.any():
+            return self.precisions[-1]
+        learn, rest = targets.select(~check), targets.select(check)
+        seen = Visible(unit=rest.unit, annotator=rest.annotator, y=rest.y)
+        losses_of = {}
+        for precision in self.precisions:
+            factors = self._climb(learn, base[~check], axes, side, len(fold.annotators), fold.seed, precision)
+            about = side @ factors.side
+            scores = base[check]
+            _, without = _shifts(fold.space, seen, about, scores, factors)
+            weights = (factors.common + factors.own)[rest.annotator]
+            scores = scores + np.einsum("nk,nkc->nc", about[rest.unit] + without, weights)
+            losses_of[precision] = float(losses(fold.space, scores, rest.y).sum())
+        return min(losses_of, key=lambda precision: losses_of[precision])
 
     def _climb(
-        self, targets: Targets, base: Floats, axes: Floats, f: Floats, people: int, seed: int
+        self, targets: Targets, base: Floats, axes: Floats, f: Floats, people: int, seed: int, precision: float
     ) -> Factors:
+        """The mode, by L-BFGS; `base` (N, C) are scores of the votes, `f` (U, F) components."""
         (units, components), k, c, n = f.shape, self.factors, targets.y.shape[1], len(targets)
         sizes = np.cumsum([components * k, units * k, k * c])
         by_unit = sparse.csr_array((np.ones(n), (targets.unit, np.arange(n))), shape=(units, n))
         by_annotator = sparse.csr_array((np.ones(n), (targets.annotator, np.arange(n))), shape=(people, n))
-        precisions = (self.side_precision, 1.0, self.common_precision, self.own_precision)
+        precisions = (self.side_precision, 1.0, precision, precision)
 
         def parts(flat: Floats) -> tuple[Floats, Floats, Floats, Floats]:
             g, e, q, r = np.split(flat, sizes)
@@ -114,26 +138,32 @@ class _Filled:
         side = (features - self.pooled.centre) * self.pooled.scale @ self.factors.axes @ self.factors.side  # (B, K)
         base = self.pooled.scores(features)  # (B, A + 1, C)
         seen = visible_votes(visible, space, units, self.fold.annotators)
-        whole, without = self._shifts(seen, side, base)
+        whole, without = _shifts(space, seen, side, base[seen.unit, seen.annotator], self.factors)
         weights = self.factors.common + self.factors.own  # (A + 1, K, C)
         p = np.repeat((side + whole)[:, None], people, 1)  # (B, A, K)
         own = seen.annotator >= 0
         p[seen.unit[own], seen.annotator[own]] = side[seen.unit[own]] + without
         return to_probabilities(space, base[:, :-1] + np.einsum("bak,akc->bac", p, weights[:-1]))
 
-    def _shifts(self, seen: Visible, side: Floats, base: Floats) -> tuple[Floats, Floats]:
-        """e of each unit by all its visible votes, (B, K), and by all but each vote of a known annotator, (m, K)."""
-        own, units = np.flatnonzero(seen.annotator >= 0), len(side)
-        pairs = np.flatnonzero(seen.unit[own][:, None] == seen.unit[None])  # every vote beside each vote of somebody
-        problem, vote = np.divmod(pairs, max(1, len(seen.unit)))
-        others = own[problem] != vote
-        vote = np.concatenate([np.arange(len(seen.unit)), vote[others]])
-        problem = np.concatenate([seen.unit, units + problem[others]])
-        unit, annotator = seen.unit[vote], seen.annotator[vote]
-        weights = (self.factors.common + self.factors.own)[annotator]  # (n, K, C)
-        scores = base[unit, annotator] + np.einsum("nk,nkc->nc", side[unit], weights)
-        e = _modes(self.fold.space, scores, weights, seen.y[vote], problem, units + len(own))
-        return e[:units], e[units:]
+
+def _shifts(space: Space, seen: Visible, side: Floats, base: Floats, factors: Factors) -> tuple[Floats, Floats]:
+    """e of each unit by all its visible votes, (B, K), and by all but each vote of a known annotator, (m, K).
+
+    `side` (B, K) is what content says of the units, `base` (n, C) the scores of the visible votes without factors.
+    """
+    own, units = np.flatnonzero(seen.annotator >= 0), len(side)
+    order = np.argsort(seen.unit, kind="stable")
+    start = np.searchsorted(seen.unit[order], seen.unit[own], "left")
+    count = np.searchsorted(seen.unit[order], seen.unit[own], "right") - start
+    problem = np.repeat(np.arange(len(own)), count)  # every vote beside each vote of somebody
+    vote = order[np.repeat(start, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)]
+    others = own[problem] != vote
+    vote = np.concatenate([np.arange(len(seen.unit)), vote[others]])
+    problem = np.concatenate([seen.unit, units + problem[others]])
+    weights = (factors.common + factors.own)[seen.annotator[vote]]  # (n, K, C)
+    scores = base[vote] + np.einsum("nk,nkc->nc", side[seen.unit[vote]], weights)
+    e = _modes(space, scores, weights, seen.y[vote], problem, units + len(own))
+    return e[:units], e[units:]
 
 
 def _modes(
