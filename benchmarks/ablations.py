@@ -89,7 +89,7 @@ def variants() -> list[Contender]:
 
     return [
         Ours(), without("no-self-attention", self_attention=False), without("u-cls", head="shared"), PreMajority(),
-        FromBaseline(baseline=BASELINES[_BASE]),
+        *(FromBaseline(baseline=baseline) for name, baseline in BASELINES.items() if name == _BASE),
     ]
 
 

@@ -40,10 +40,14 @@ def training_targets(fold: Fold) -> Targets:
 
 
 def tuned_pooled(features: NDArray[np.floating], targets: Targets, units: Sequence[str], annotators: int) -> Pooled:
-    """`fit_pooled` on mean tokens (U, D) with the penalty that loses least on inner folds of the units."""
+    """`fit_pooled` on mean tokens (U, D) with the penalty that loses least on inner folds of the units.
+
+    Penalties are tried from strong to weak, each starting where the one before ended, until the loss has risen twice.
+    """
     inner = np.array([fold_of(unit, _INNER_FOLDS) for unit in units])[targets.unit]
     starts: list[Pooled | None] = [None] * _INNER_FOLDS
     best: tuple[float, float] | None = None
+    risen = 0
     for penalty in PENALTIES[::-1]:
         loss = 0.0
         for k in range(_INNER_FOLDS):
@@ -51,8 +55,11 @@ def tuned_pooled(features: NDArray[np.floating], targets: Targets, units: Sequen
             check = targets.select(inner == k)
             loss += float(losses(targets.space, model.votes(features, check), check.y) @ check.weight)
             starts[k] = model
-        if best is None or loss < best[0]:
+        risen = 0 if best is None or loss < best[0] else risen + 1
+        if not risen:
             best = (loss, penalty)
+        elif risen == 2:
+            break
     assert best is not None
     return fit_pooled(features, targets, annotators, best[1])
 
