@@ -156,7 +156,7 @@ def _free_side(taken: list[tuple[float, float, float]], x: float, y: float, widt
     """Which side of a dot its name goes to ("left": it begins there), "" where there is no room; notes what it takes.
     Places are shares of the width, heights pixels."""
     for side, begin in (("left", x), ("right", x - width)):
-        clear = all(abs(y - other) > 15 or begin + width < start or begin > end for start, end, other in taken)
+        clear = all(abs(y - other) > 15 or begin + width <= start or begin >= end for start, end, other in taken)
         if clear and begin >= 0 and begin + width <= 1:
             taken.append((begin, begin + width, y))
             return side

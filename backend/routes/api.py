@@ -38,7 +38,7 @@ def projects() -> dict[str, Any]:
     found = [desk(each.key) for each in context().services.store.projects.all()]
     return {"projects": [{
         "id": at.project.label_studio_id, "project": at.key, "title": at.project.title,
-        "model_version": at.project.version, "version": at.versions()[0],
+        "model_version": at.project.version, "version": at.version(),
     } for at in found]}
 
 
@@ -53,7 +53,7 @@ def overview(project: str) -> Response:
 def jobs(project: str) -> dict[str, Any]:
     """Queued and running jobs, and the version of the figures, for pages that are open."""
     at = desk(project)
-    return {"version": at.versions()[0], "jobs": shown_jobs(at.jobs())}
+    return {"version": at.version(), "jobs": shown_jobs(at.jobs())}
 
 
 @blueprint.get("/projects/<project>/annotators")

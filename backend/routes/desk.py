@@ -56,9 +56,13 @@ class Desk:
         links = Links.of_path(request.path, project=self.project.label_studio_id, label_studio=self.label_studio)
         return Look(project=self.project, names=self.names(), links=links, texts=texts_of(self.store, self.project))
 
-    def versions(self) -> tuple[str | None, str | None]:
-        """What changes with the documents."""
-        return self.reader.version(self.key, DocumentKind.OVERVIEW), self.store.statistics.version(self.key, GAPS)
+    def version(self) -> str | None:
+        """What changes whenever a document of the statistics does."""
+        return self.reader.version(self.key, DocumentKind.OVERVIEW)
+
+    def gaps_version(self) -> str | None:
+        """What changes whenever the document on gaps does."""
+        return self.store.statistics.version(self.key, GAPS)
 
     def jobs(self) -> list[Job]:
         """Open ones, running first; a long training may be older than all recent ones."""
@@ -71,9 +75,9 @@ class Desk:
 def desk(name: str) -> Desk:
     """The project of a number or key in an address. Raises NotFound."""
     services = context().services
-    project = services.store.projects.get(name)
-    if project is None and name.isascii() and name.isdigit() and len(name) < 19:
-        project = services.store.projects.by_label_studio_id(int(name))
+    is_number = name.isascii() and name.isdigit() and len(name) < 19
+    projects = services.store.projects
+    project = projects.by_label_studio_id(int(name)) if is_number else projects.get(name)
     if project is None:
         raise NotFound("There is no such project here; Polyvox learns of one when Label Studio first calls it.")
     return Desk(

@@ -111,4 +111,4 @@ document.addEventListener("submit", (event) => {
 });
 
 addEventListener("popstate", () => swap(location.href, { push: false }));
-setTimeout(jobs, JOBS_EVERY_MS);
+jobs();

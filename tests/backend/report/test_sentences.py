@@ -1,0 +1,51 @@
+"""Sentences about figures: what they rest on is said, and a loss is said as plainly as a gain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from backend.report import sentences
+from backend.services.statistics.documents import UNKNOWN, Figure, LadderFigures, WayFigures
+from tests.backend.web.site_documents import CONTROL, Writer
+
+OVERVIEW = Writer().overview()
+AGREEMENT = OVERVIEW.controls[0].agreement
+
+
+def way(name, accuracy, loss, votes=500):
+    return WayFigures(name=name, votes=votes, accuracy=accuracy, accuracy_annotator_mean=accuracy, log_loss=loss,
+                      calibration_error=None, weight=None)
+
+
+def ladder(*ways):
+    return LadderFigures(version="r3", heldout=ways, cross_validation=(), control_arm=None, had_i_answered=None)
+
+
+def test_a_loss_is_said():
+    worse = sentences.ladder(CONTROL, ladder(way("served", 0.6, 0.9), way("prior", 0.5, 1.0), way("pooled", 0.7, 0.7)))
+    assert "60.0" in worse and "worse than the better of them (log-loss 0.900 against 0.700)" in worse
+    better = sentences.ladder(CONTROL, ladder(way("served", 0.8, 0.5), way("prior", 0.5, 1.0)))
+    assert "Its probabilities are better" in better and "rough" not in better
+
+
+def test_few_votes_are_called_few():
+    assert "rough" in sentences.ladder(CONTROL, ladder(way("served", 0.8, 0.5, votes=40)))
+    assert "Nothing was held out yet" in sentences.ladder(CONTROL, ladder())
+
+
+def test_agreement_is_judged_by_krippendorff():
+    for alpha, words in ((0.85, "rely on"), (0.7, "tentative"), (0.5, "low"), (0.05, "hardly more than chance")):
+        said = sentences.agreement(CONTROL, replace(AGREEMENT, alpha=Figure(value=alpha)))
+        assert words in said and f"α = {alpha:.2f}," in said
+    assert "no task has two votes" in sentences.agreement(CONTROL, replace(AGREEMENT, alpha=UNKNOWN))
+
+
+def test_what_is_unknown_is_not_said():
+    writer = Writer()
+    row = writer.row(1)
+    figures = replace(row.controls[CONTROL], accuracy=UNKNOWN, fault="", drift_p=None, predictability=None)
+    quiet = replace(row, relative_speed=None, accepted=replace(row.accepted, shown=0))
+    said = sentences.annotator("Zoe", quiet, figures)
+    assert said == [f"Zoe gave {figures.votes} votes; nobody else has voted on these tasks yet."]
+    whole = " ".join(sentences.annotator("Zoe", row, row.controls[CONTROL]))
+    assert "without looking at the task (97\u202f% sure)" in whole and "By chance" not in whole
