@@ -62,13 +62,13 @@ def log_in(browser: Browser, label_studio: LabelStudio, account: Account) -> Pag
 def open_stream(page: Page, project: int, text: str, *, tab: int | None = None) -> None:
     """Press "Label all tasks", of a Data Manager tab where one is given; returns when the editor shows `text`."""
     page.goto(f"/projects/{project}/data?labeling=1" + (f"&tab={tab}" if tab else ""))
-    _wait_for_text(page, text)
+    wait_for_text(page, text)
 
 
 def open_quick_view(page: Page, project: int, task: int, text: str) -> None:
     """Open one task from the Data Manager; returns when the editor shows `text`."""
     page.goto(f"/projects/{project}/data?task={task}")
-    _wait_for_text(page, text)
+    wait_for_text(page, text)
 
 
 def selected_choice(page: Page) -> str | None:
@@ -95,7 +95,8 @@ def screenshot(page: Page, folder: Path | None, name: str) -> None:
         page.screenshot(path=folder / f"{name}.png")
 
 
-def _wait_for_text(page: Page, text: str) -> None:
+def wait_for_text(page: Page, text: str) -> None:
+    """Returns when Label Studio's editor shows a task with this text."""
     deadline = time.monotonic() + PATIENCE_S
     while text not in str(page.evaluate(_STATE)["text"]):
         assert time.monotonic() < deadline, f"the editor did not show the task; the page is {page.url}"

@@ -60,24 +60,27 @@ EVIL = "<script>window.stolen=1</script><img src=x onerror=\"window.stolen=2\">'
 
 
 class Writer:
-    """Writes a project with documents into a store. `evil`: names, labels and texts are attempts to run a script."""
+    """Writes a project with documents into a store. `evil`: names, labels and texts are attempts to run a script.
+    `first`: id of the first task; the others follow."""
 
-    def __init__(self, *, tasks: int = 40, annotators: int = 6, evil: bool = False, seed: int = 5) -> None:
+    def __init__(self, *, tasks: int = 40, annotators: int = 6, evil: bool = False, seed: int = 5, key: str = KEY,
+                 first: int = 1) -> None:
         self.random = Random(seed)
+        self.key, self.first = key, first
         self.tasks, self.people = tasks, [str(3 + place) for place in range(annotators)]
         self.control = "polite</title>" + EVIL if evil else CONTROL
         self.classes = (f"A{EVIL}", f"B{EVIL}", "=2+3") if evil else CLASSES
         self.names = {who: f"{EVIL}{who}" if evil else f"annotator{who}@example.org" for who in self.people}
         self.text = EVIL if evil else "Please send me the report when you can, thank you"
-        self.header = Header(project=KEY, version="v1", computed_at=NOW, changes=9, model_version="r3",
+        self.header = Header(project=key, version="v1", computed_at=NOW, changes=9, model_version="r3",
                              votes=tasks * annotators // 2)
 
     def write(self, store: Store, *, gaps: bool = False, documents: bool = True) -> None:
         config = (f'<View><Text name="text" value="$text"/><Choices name="{CONTROL}" toName="text">'
                   '<Choice value="Polite"/><Choice value="Neutral"/><Choice value="Impolite"/></Choices></View>')
-        store.projects.ensure(KEY, title=f"How polite? {EVIL}" if self.text == EVIL else "How polite is this message?",
-                              label_config=config)
-        store.tasks.take_over(KEY, [self._snapshot(number) for number in range(1, min(self.tasks, 400) + 1)])
+        title = f"How polite? {EVIL}" if self.text == EVIL else "How polite is this message?"
+        store.projects.ensure(self.key, title=title, label_config=config)
+        store.tasks.take_over(self.key, [self._snapshot(number) for number in self.numbers(400)])
         if documents:
             bodies: dict[tuple[str, str], Any] = {
                 ("overview", ""): self.overview(), ("annotators", ""): self.annotators(), ("tasks", ""): self.lists(),
@@ -85,7 +88,11 @@ class Writer:
             } | {("profile", who): self.profile(who) for who in self.people}
             if gaps:
                 bodies["gaps", ""] = self.gaps()
-            store.statistics.replace(KEY, "v1", {key: encode(document) for key, document in bodies.items()})
+            store.statistics.replace(self.key, "v1", {key: encode(document) for key, document in bodies.items()})
+
+    def numbers(self, most: int) -> range:
+        """Ids of the first tasks."""
+        return range(self.first, self.first + min(self.tasks, most))
 
     def _snapshot(self, number: int) -> TaskSnapshot:
         who, label = self.people[number % len(self.people)], self.classes[number % len(self.classes)]
@@ -176,13 +183,13 @@ class Writer:
                        cause=("ambiguous", "careless", "agreed")[number % 3])
 
     def lists(self) -> Tasks:
-        count, half = min(self.tasks, LISTED), len(self.people) // 2
+        half, numbers = len(self.people) // 2, self.numbers(LISTED)
         divided = tuple(DividedTask(
             row=self.task(number), division=self.share(), others=(), camps=(
                 Camp(label=self.classes[0], annotators=tuple(self.people[:half][:10]), weight=2.0),
                 Camp(label=self.classes[1], annotators=tuple(self.people[half:][:10]), weight=1.5)),
-        ) for number in range(1, count + 1))
-        lists = TaskLists(hardest=tuple(self.task(number) for number in range(1, count + 1)), divided=divided,
+        ) for number in numbers)
+        lists = TaskLists(hardest=tuple(self.task(number) for number in numbers), divided=divided,
                           causes={"agreed": self.tasks - 12, "ambiguous": 7, "careless": 5, "unclear": 0})
         return Tasks(header=self.header, controls={self.control: lists})
 
@@ -191,17 +198,17 @@ class Writer:
             who, label = self.people[number % len(self.people)], self.classes[number % len(self.classes)]
             return Flag(
                 task=number, unit=str(number), annotator=who, name=self.names[who], control=self.control, given=label,
-                value=Value.of_class(label).to_json(), expected=self.classes[(number + 1) % 3], score=9.0 - number / 50,
-                twin=2 if number == 1 else None, checked="", reasons=(
+                value=Value.of_class(label).to_json(), expected=self.classes[(number + 1) % 3],
+                score=9.0 - (number - self.first) / 50, twin=number + 1 if number == self.first else None, checked="", reasons=(
                     Reason(kind=ReasonKind.OTHERS, strength=2.0,
                            sentence="The others say something else, which they rarely disagree with."),
                     *([Reason(kind=ReasonKind.SPEED, strength=1.0, sentence="It took 0.4 s; they usually take 6 s.")]
                       if number % 2 else [])))
-        rows = tuple(flag(number) for number in range(1, min(self.tasks, LISTED) + 1))
+        rows = tuple(flag(number) for number in self.numbers(LISTED))
         return Flags(header=self.header, rows=rows, votes=self.header.votes, checked=0, uses=("others", "speed"))
 
     def consensus(self) -> Consensus:
-        units = tuple(str(number) for number in range(1, self.tasks + 1))
+        units = tuple(str(number) for number in self.numbers(self.tasks))
         columns = ConsensusColumns(
             units=units, labels=tuple(self.classes[int(unit) % 3] for unit in units),
             confidence=tuple(0.9 for _ in units), votes=tuple(5 for _ in units))
@@ -212,7 +219,7 @@ class Writer:
                                cells="gggpp.pgpg" * 4) for who in self.people)
         asks = tuple(Ask(task=number, unit=str(number), annotator=self.people[number % len(self.people)], name="",
                          gain=1 / number, cost=None, sentence="The consensus is unsure, and they tend to settle it.")
-                     for number in range(1, min(self.tasks, 100) + 1))
+                     for number in self.numbers(100))
         figures = GapFigures(units=tuple(str(number) for number in range(1, 41)), rows=rows, asks=asks,
                              policy="expected consensus change", done=11, saved=40)
         return Gaps(header=self.header, controls={self.control: figures})
