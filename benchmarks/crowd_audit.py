@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from backend.formats import open_dataset
 from benchmarks.measure import Line
 from model.crowd import AnswerMatrix
 from model.quality.annotators import against_labels
@@ -30,6 +29,8 @@ def audit(data: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> tuple[AnswerMatrix, np.ndarray]:
+    from backend.formats import open_dataset  # the rest needs numpy and scipy only
+
     dataset = open_dataset(path)
     control = dataset.control()
     answers = AnswerMatrix.from_votes(dataset.votes, control, classes=dataset.classes_of(control))

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.crowd_child import Columns, Measure, Outcome
 
-PATIENCE_S = 60  # for one method on one small crowd
+PATIENCE_S = 60  # of the processor, for one method on one small crowd
 CROWDKIT = ("MajorityVote", "DawidSkene", "OneCoinDawidSkene", "GLAD", "MACE", "MMSR", "KOS")
 
 
@@ -120,11 +120,11 @@ def _give_up(*_: object) -> None:
 
 def main(plan: str) -> int:
     """Accuracy of every entry where the truth is known, or the name of the error that the method ended with."""
-    signal.signal(signal.SIGALRM, _give_up)
+    signal.signal(signal.SIGPROF, _give_up)
     for entry in json.loads(Path(plan).read_text(encoding="utf-8")):
         columns = Columns.load(Path(entry["votes"]))
         answer: dict[str, object] = {}
-        signal.alarm(PATIENCE_S)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE_S)
         try:
             with contextlib.redirect_stdout(sys.stderr):  # some print
                 outcome = MEASURES[entry["measure"]](columns, **entry["settings"])()
@@ -133,7 +133,7 @@ def main(plan: str) -> int:
         except Exception as error:  # whatever a peer raises is its result
             answer["failure"] = type(error).__name__
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         print(json.dumps(answer), flush=True)
     return 0
 

@@ -1,10 +1,11 @@
 """Accuracy of the aggregators beside their peers', and what the audit finds on real crowds.
 
-    python -m benchmarks.crowd_quality DATA [--peers .venv-peers/bin/python] [--out benchmarks/results]
+    python -m benchmarks.crowd_quality DATA [--peers PYTHON] [--only PART ...] [--out benchmarks/results]
 
 DATA holds the measuring sets, which are not part of the project: `simulated/<setting>` in peerannot's format, and
-`bluebirds_labels`, `product_match` and `annotation_paradigms`. Methods that draw are means over 20 seeds. Since some
-defaults were chosen with the six simulated sets in view, 20 fresh crowds of each setting are drawn as well.
+`bluebirds_labels`, `product_match` and `annotation_paradigms`. Methods that draw are means over 20 seeds (5
+on product_match). Since some defaults were chosen with the six simulated sets in view, 20 fresh crowds of each setting
+are drawn as well. Parts that are not named are kept from the last time.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from pathlib import Path
 
 import numpy as np
 
-from backend.formats import open_dataset
 from benchmarks.crowd_audit import audit
 from benchmarks.crowd_child import Columns
-from benchmarks.crowd_quality_report import page
+from benchmarks.crowd_quality_report import CROWDLAB, page
 from benchmarks.measure import machine
 from model.crowd import AGGREGATORS, AnswerMatrix, make
 from model.crowd.assign import Assignment
 from model.crowd.simulate import Crowd, simulate
 
-SEEDS = 20
+SEEDS, SEEDS_LARGE = 20, 5
+LARGE = "product_match"
 ROOT = Path(__file__).resolve().parent.parent
 SIMULATED = ("independent", "imbalance_nofb", "imbalance", "student_teacher", "discrete_difficulty", "hammer_spammer")
-REAL = ("bluebirds_labels", "product_match")
+REAL = ("bluebirds_labels", LARGE)
 MODEL_IS_RIGHT = 0.73  # the simulated classifier that CROWDLAB gets
 
 # The settings of peerannot's paper, as in the metadata of the six sets.
@@ -52,7 +53,8 @@ OURS: dict[str, tuple[str, dict[str, object]]] = {
     "dawid-skene, hardly smoothed (.01, trust 0)": ("dawid-skene", {"smoothing": 0.01, "trust": 0.0}),
     **{f"dswc, {n} clusters": ("dswc", {"n_clusters": n}) for n in (2, 5, 10)},
 }
-CROWDLAB = "crowdlab (a simulated classifier helps)"
+PARTS = ("ours", "fresh", "peers", "fresh-peers", "audit")
+Table = dict[str, dict[str, list[float] | str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ PEERS = (
     Peer(measure="crowd-kit.MACE"), Peer(measure="crowd-kit.MMSR", large=True),
     Peer(measure="crowd-kit.KOS", large=True),
     Peer(measure="peerannot.MajorityVoting", seed="seed", seeds=SEEDS, large=True), Peer(measure="peerannot.NaiveSoft"),
-    Peer(measure="peerannot.DawidSkene", fresh=True),
+    Peer(measure="peerannot.DawidSkene"),
     *(Peer(measure="peerannot.DawidSkeneClust", settings={"L": n}) for n in (2, 5, 10)),
     Peer(measure="peerannot.GLAD"), Peer(measure="peerannot.WDS"), Peer(measure="peerannot.IWMV", seed="seed", seeds=5),
     Peer(measure="peerannot.Wawa", seed="seed", seeds=5), Peer(measure="peerannot.TwoThird"),
@@ -109,6 +111,8 @@ class Case:
 
 
 def load(data: Path, name: str, scratch: Path) -> Case:
+    from backend.formats import open_dataset  # the rest needs numpy and scipy only
+
     dataset = open_dataset(data / name)
     control = dataset.control()
     answers = AnswerMatrix.from_votes(dataset.votes, control, classes=dataset.classes_of(control))
@@ -167,49 +171,75 @@ def theirs(python: Path, wishes: Sequence[tuple[Case, Peer]], scratch: Path) -> 
     return found
 
 
+def our_table(cases: Mapping[str, Case]) -> Table:
+    """Accuracies of our methods by set; `dswc` with a given number of clusters on the simulated sets only."""
+    table: Table = {}
+    for label, (method, settings) in OURS.items():
+        chosen = SIMULATED if "n_clusters" in settings else tuple(cases)
+        table[label] = {name: ours(cases[name], method, settings, seeds=SEEDS_LARGE if name == LARGE else SEEDS)
+                        for name in chosen}
+    table[CROWDLAB] = {name: ours_crowdlab(case) for name, case in cases.items()}
+    return table
+
+
+def fresh_table(crowds: Mapping[str, Sequence[Case]]) -> Table:
+    """One accuracy a crowd, by setting."""
+    return {
+        label: {name: [each for case in cases for each in ours(case, method, settings, seeds=1)]
+                for name, cases in crowds.items()}
+        for label, (method, settings) in OURS.items() if "n_clusters" not in settings
+    }
+
+
+def peer_table(python: Path, wishes: Sequence[tuple[str, Case, Peer]], scratch: Path) -> Table:
+    """Accuracies of peers by set; several crowds of one setting are put together."""
+    table: Table = {}
+    answers = theirs(python, [(case, peer) for _, case, peer in wishes], scratch)
+    for (name, _, peer), each in zip(wishes, answers, strict=True):
+        row = table.setdefault(peer.label, {})
+        before = row.get(name)
+        row[name] = before + each if isinstance(before, list) and isinstance(each, list) else each
+    return table
+
+
+def measure(part: str, data: Path, python: Path | None, scratch: Path) -> object:
+    """One part of the report, as JSON; None for peers without an environment."""
+    if part == "audit":
+        return audit(data)
+    if part.startswith("fresh"):
+        crowds = {name: [draw(name, seed, scratch) for seed in range(SEEDS)] for name in SIMULATED}
+        if part == "fresh":
+            return fresh_table(crowds)
+        again = [(name, case, peer) for peer in PEERS if peer.fresh for name in SIMULATED for case in crowds[name]]
+        return None if python is None else peer_table(python, again, scratch)
+    cases = {name: load(data, f"simulated/{name}", scratch) for name in SIMULATED}
+    cases |= {name: load(data, name, scratch) for name in REAL}
+    if part == "ours":
+        return our_table(cases)
+    wishes = [(name, case, peer) for peer in PEERS for name, case in cases.items() if name != LARGE or peer.large]
+    return None if python is None else peer_table(python, wishes, scratch)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, metavar="DATA")
     parser.add_argument("--peers", type=Path, help="Python interpreter of an environment with the peers")
+    parser.add_argument("--only", nargs="*", choices=PARTS, metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    found: dict[str, object] = {"machine": machine()}
-    with tempfile.TemporaryDirectory() as folder:
-        scratch = Path(folder)
-        cases = {name: load(options.data, f"simulated/{name}", scratch) for name in SIMULATED}
-        cases |= {name: load(options.data, name, scratch) for name in REAL}
-        fresh = {name: [draw(name, seed, scratch) for seed in range(SEEDS)] for name in SIMULATED}
-        found["ours"] = {
-            label: {name: ours(case, method, settings, seeds=SEEDS) for name, case in cases.items()}
-            for label, (method, settings) in OURS.items()
-        }
-        found["crowdlab"] = {CROWDLAB: {name: ours_crowdlab(case) for name, case in cases.items()}}
-        found["fresh"] = {
-            label: {name: [float(np.mean(each)) for each in (ours(case, method, settings, seeds=1) for case in crowds)
-                           if each] for name, crowds in fresh.items()}
-            for label, (method, settings) in OURS.items()
-        }
-        if options.peers is not None:
-            python = options.peers.absolute()
-            wishes = [(name, case, peer) for peer in PEERS for name, case in cases.items()
-                      if name != "product_match" or peer.large]
-            got = theirs(python, [(case, peer) for _, case, peer in wishes], scratch)
-            table: dict[str, dict[str, list[float] | str]] = {peer.label: {} for peer in PEERS}
-            for (name, _, peer), answer in zip(wishes, got, strict=True):
-                table[peer.label][name] = answer
-            found["peers"] = table
-            again = [(name, case, peer) for peer in PEERS if peer.fresh for name in SIMULATED for case in fresh[name]]
-            drawn: dict[str, dict[str, list[float]]] = {}
-            for (name, _, peer), each in zip(
-                again, theirs(python, [(case, peer) for _, case, peer in again], scratch), strict=True
-            ):
-                drawn.setdefault(peer.label, {}).setdefault(name, []).extend(each if isinstance(each, list) else [])
-            found["fresh_peers"] = drawn
-    found["audit"] = audit(options.data)
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "crowd_quality.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    (options.out / "crowd_quality.md").write_text(page(found), encoding="utf-8")
+    path = options.out / "crowd_quality.json"
+    for part in options.only or PARTS:
+        where = machine()
+        with tempfile.TemporaryDirectory() as folder:
+            got = measure(part, options.data, options.peers and options.peers.absolute(), Path(folder))
+        if got is None:
+            continue
+        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        found[part] = {"machine": where, "found": got}
+        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        (options.out / "crowd_quality.md").write_text(page(found), encoding="utf-8")
     return 0
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.crowd_lines import CURVES, GROUPS, Run, curve
+from benchmarks.crowd_lines import GROUPS, Run, curve, curves_in
 from benchmarks.measure import Line
 
 
@@ -34,7 +34,7 @@ def page(found: Mapping[str, Any]) -> str:
         parts.append(f"`python -m benchmarks.crowd --only {name}`, {where['made'][:16].replace('T', ' ')} UTC, "
                      f"{where['cores']} cores, load {min(loads):.1f} to {max(loads):.1f}. {group.note}")
         parts.append(table(group.lines(runs)))
-        if name == "curves":
+        if name in ("curves", "linear"):
             parts.append(_curves(runs))
         failed = [f"{run.measure}: {run.failure}" for run in runs if run.failure]
         if failed:
@@ -47,7 +47,8 @@ def _head() -> str:
             "turns on the same votes: 1,000 annotators (a fifth spammers, a fifth right in 95 %, the others in 50 to "
             "80 %), 10 classes, 5 votes a task. Building the input is not timed; memory is the peak while the method "
             "runs, above what the process held with its input. Figures are medians over the repeats with the range in "
-            "brackets; times depend on what else the machine does.")
+            "brackets; times depend on what else the machine does. Each part says when and on how many cores it was made; "
+            "only figures of one part are to be compared.")
 
 
 def table(lines: Sequence[Line]) -> str:
@@ -63,9 +64,9 @@ def table(lines: Sequence[Line]) -> str:
 
 def _curves(runs: Sequence[Run]) -> str:
     sizes = sorted({run.n_tasks for run in runs})
-    rows = ["| seconds / MB above the input | " + " | ".join(f"{n:,} tasks" for n in sizes) + " |",
+    rows = ["| processor seconds / MB above the input | " + " | ".join(f"{n:,} tasks" for n in sizes) + " |",
             "|---" * (len(sizes) + 1) + "|"]
-    for name in CURVES:
+    for name in curves_in(runs):
         points = {point[0]: point for point in curve(runs, name)}
         rows.append(f"| {name} | " + " | ".join(
             f"{number(points[n][1])} / {number(points[n][2])}" if n in points else "" for n in sizes) + " |")
