@@ -47,7 +47,7 @@ class Stack:
         return self._pool(rungs, self.bias[annotator])
 
     def _pool(self, rungs: Mapping[str, Floats], bias: Floats) -> Floats:
-        pooled = sum(weight * rungs[name] for name, weight in self.weights.items())
+        pooled = sum(self.weights[name] * rungs[name] for name in sorted(self.weights))  # the same bits once loaded
         return np.asarray((pooled + bias) / self.temperature)
 
 
