@@ -2,8 +2,8 @@
 
     python -m benchmarks [NAME ...] [--rounds 1000] [--out benchmarks/results]
 
-Names: web, memory, predict, encode, delivery (this one starts a real Label Studio). Results of benchmarks that are not
-named are kept.
+Names: web, memory, predict, encode, site, delivery (this one starts a real Label Studio). Results of benchmarks that
+are not named are kept.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Any
 from benchmarks.measure import Result, machine, markdown
 
 ROUNDS = 1002  # of each request, over three repeats
-NAMES = ("web", "memory", "predict", "encode", "delivery")
+NAMES = ("web", "memory", "predict", "encode", "site", "delivery")
 
 
 def benchmarks() -> dict[str, Callable[..., Result]]:
     """Imported late, so that the thread limits below hold."""
-    from benchmarks import delivery, encode, predict, web
+    from benchmarks import delivery, encode, predict, site, web
 
     return {"web": web.latency, "memory": web.memory, "predict": predict.run, "encode": encode.run,
-            "delivery": delivery.run}
+            "site": site.run, "delivery": delivery.run}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

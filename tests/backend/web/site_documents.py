@@ -199,7 +199,8 @@ class Writer:
             return Flag(
                 task=number, unit=str(number), annotator=who, name=self.names[who], control=self.control, given=label,
                 value=Value.of_class(label).to_json(), expected=self.classes[(number + 1) % 3],
-                score=9.0 - (number - self.first) / 50, twin=number + 1 if number == self.first else None, checked="", reasons=(
+                score=9.0 - (number - self.first) / 50, twin=number + 1 if number == self.first else None,
+                checked="", reasons=(
                     Reason(kind=ReasonKind.OTHERS, strength=2.0,
                            sentence="The others say something else, which they rarely disagree with."),
                     *([Reason(kind=ReasonKind.SPEED, strength=1.0, sentence="It took 0.4 s; they usually take 6 s.")]
