@@ -7,6 +7,7 @@ guideline each annotator was given.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def groups(path: Path) -> dict[str, Any]:
     }
 
 
-def lines(found: dict[str, Any]) -> list[Line]:
+def lines(found: Mapping[str, Any]) -> list[Line]:
     """The figures with what they should be."""
     blue, product, paradigms = found["bluebirds_labels"], found["product_match"], found["annotation_paradigms"]
     clear = [row for row in blue["rows"] if row["standard_errors"] < -MANY]

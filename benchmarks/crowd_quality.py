@@ -53,7 +53,7 @@ OURS: dict[str, tuple[str, dict[str, object]]] = {
     "dawid-skene, hardly smoothed (.01, trust 0)": ("dawid-skene", {"smoothing": 0.01, "trust": 0.0}),
     **{f"dswc, {n} clusters": ("dswc", {"n_clusters": n}) for n in (2, 5, 10)},
 }
-PARTS = ("ours", "fresh", "peers", "fresh-peers", "audit")
+PARTS = ("ours", "fresh", "audit", "peers", "fresh-peers", "slow-peers")
 Table = dict[str, dict[str, list[float] | str]]
 
 
@@ -66,6 +66,7 @@ class Peer:
     seed: str = ""  # the setting that seeds it; "" for what does not draw
     seeds: int = 1
     large: bool = False
+    slow: bool = False  # seconds on two thousand votes
     fresh: bool = False  # run on the fresh crowds as well
 
     @property
@@ -77,14 +78,15 @@ class Peer:
 PEERS = (
     Peer(measure="crowd-kit.MajorityVote", large=True, fresh=True),
     Peer(measure="crowd-kit.DawidSkene", large=True, fresh=True),
-    Peer(measure="crowd-kit.OneCoinDawidSkene", large=True), Peer(measure="crowd-kit.GLAD"),
-    Peer(measure="crowd-kit.MACE"), Peer(measure="crowd-kit.MMSR", large=True),
+    Peer(measure="crowd-kit.OneCoinDawidSkene", large=True), Peer(measure="crowd-kit.GLAD", slow=True),
+    Peer(measure="crowd-kit.MACE", slow=True), Peer(measure="crowd-kit.MMSR", large=True),
     Peer(measure="crowd-kit.KOS", large=True),
     Peer(measure="peerannot.MajorityVoting", seed="seed", seeds=SEEDS, large=True), Peer(measure="peerannot.NaiveSoft"),
     Peer(measure="peerannot.DawidSkene"),
-    *(Peer(measure="peerannot.DawidSkeneClust", settings={"L": n}) for n in (2, 5, 10)),
-    Peer(measure="peerannot.GLAD"), Peer(measure="peerannot.WDS"), Peer(measure="peerannot.IWMV", seed="seed", seeds=5),
-    Peer(measure="peerannot.Wawa", seed="seed", seeds=5), Peer(measure="peerannot.TwoThird"),
+    *(Peer(measure="peerannot.DawidSkeneClust", settings={"L": n}, slow=True) for n in (2, 5, 10)),
+    Peer(measure="peerannot.GLAD", slow=True), Peer(measure="peerannot.WDS"),
+    Peer(measure="peerannot.IWMV", seed="seed", seeds=5), Peer(measure="peerannot.Wawa", seed="seed", seeds=5),
+    Peer(measure="peerannot.TwoThird"),
     Peer(measure="peerannot.PlantNet"),
 )
 
@@ -216,7 +218,8 @@ def measure(part: str, data: Path, python: Path | None, scratch: Path) -> object
     cases |= {name: load(data, name, scratch) for name in REAL}
     if part == "ours":
         return our_table(cases)
-    wishes = [(name, case, peer) for peer in PEERS for name, case in cases.items() if name != LARGE or peer.large]
+    wishes = [(name, case, peer) for peer in PEERS for name, case in cases.items()
+              if peer.slow == (part == "slow-peers") and (name != LARGE or peer.large)]
     return None if python is None else peer_table(python, wishes, scratch)
 
 

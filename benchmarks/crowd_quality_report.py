@@ -26,7 +26,7 @@ def page(found: Mapping[str, Any]) -> str:
     """The parts that were measured so far."""
     made = ", ".join(f"{part} {each['machine']['made'][:16].replace('T', ' ')}" for part, each in found.items())
     got = {part: each["found"] for part, each in found.items()}
-    ours, peers = got.get("ours", {}), got.get("peers", {})
+    ours, peers = got.get("ours", {}), {**got.get("peers", {}), **got.get("slow-peers", {})}
     parts = [
         "# Accuracy of the aggregators beside their peers",
         f"Made by `python -m benchmarks.crowd_quality` (UTC: {made}). Share of tasks whose label is the true one; "

@@ -47,8 +47,8 @@ def _head() -> str:
             "turns on the same votes: 1,000 annotators (a fifth spammers, a fifth right in 95 %, the others in 50 to "
             "80 %), 10 classes, 5 votes a task. Building the input is not timed; memory is the peak while the method "
             "runs, above what the process held with its input. Figures are medians over the repeats with the range in "
-            "brackets; times depend on what else the machine does. Each part says when and on how many cores it was made; "
-            "only figures of one part are to be compared.")
+            "brackets; times depend on what else the machine does. Each part says when and on how many cores it was "
+            "made; only figures of one part are to be compared.")
 
 
 def table(lines: Sequence[Line]) -> str:
