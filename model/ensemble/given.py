@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.qumab.labels import GivenColumns
 from model.spaces import Space
 from model.votes import Provenance, Votes
 
@@ -24,14 +23,6 @@ class GivenVotes:
     has: NDArray[np.bool_]  # (B, P + E)
     weight: NDArray[np.float32]  # (B, P + E) how much a vote says about the others; an echo of the model says less
     strangers: tuple[str, ...] = ()  # (E,) the unknown givers
-
-    def columns(self) -> GivenColumns:
-        """The votes as label tokens see them; all unknown givers are the generic query."""
-        unit, person = np.nonzero(self.has)
-        known = self.has.shape[1] - len(self.strangers)
-        return GivenColumns(
-            row=unit, giver=np.minimum(person, known), y=self.y[unit, person], trust=self.weight[unit, person]
-        )
 
 
 def no_votes(units: int, people: int, classes: int, strangers: tuple[str, ...] = ()) -> GivenVotes:

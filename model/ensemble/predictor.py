@@ -26,6 +26,7 @@ from model.ensemble.scores import to_scores
 from model.ensemble.stack import Stack
 from model.errors import CheckpointError, ModelError
 from model.qumab.committee import Committee
+from model.qumab.labels import GivenColumns
 from model.spaces import MultipleChoice, SingleChoice, Space, ValueKind
 from model.votes import Votes
 
@@ -87,7 +88,7 @@ class Ladder:
         self, tokens: Sequence[Tokens], votes: Mapping[str, GivenVotes]
     ) -> dict[str, dict[str, Floats]]:
         """control -> rung -> scores (B, P + 1, C); all but those of `others`."""
-        given = {name: item.columns() for name, item in votes.items() if item.has.any()}
+        given = {name: _columns(item) for name, item in votes.items() if item.has.any()}
         alone, conditioned = self.committee.scores_given(tokens, given)
         features = mean_tokens(tokens, self.dim)
         found = {}
@@ -144,6 +145,15 @@ class Ladder:
             )
         except (KeyError, TypeError, RuntimeError) as error:
             raise CheckpointError(f"the checkpoint {Path(folder).name} lacks a part that a ladder needs") from error
+
+
+def _columns(votes: GivenVotes) -> GivenColumns:
+    """Given votes as label tokens see them; all unknown givers are the generic query."""
+    unit, person = np.nonzero(votes.has)
+    known = votes.has.shape[1] - len(votes.strangers)
+    return GivenColumns(
+        row=unit, giver=np.minimum(person, known), y=votes.y[unit, person], trust=votes.weight[unit, person]
+    )
 
 
 def _concatenate(parts: Sequence[ControlPrediction]) -> ControlPrediction:
