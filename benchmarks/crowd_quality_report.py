@@ -40,8 +40,11 @@ def page(found: Mapping[str, Any]) -> str:
         "The best method is picked with the truth at hand, so this says that a method is there, not that one would "
         "pick it. CROWDLAB is left out: it sees a classifier. Some defaults, the smoothing and trust of Dawid-Skene "
         "and of dswc among them, were chosen with these eight sets in view; the nearly unsmoothed row shows what they "
-        "bring here, and the fresh crowds below were not looked at when choosing.",
+        "bring here.",
     ]
+    missing = [part for part in ("fresh", "peers", "slow-peers") if part not in got]
+    if missing:
+        parts.append(f"Not measured yet: {', '.join(missing)}.")
     if "fresh" in got:
         parts += [
             "## Twenty fresh crowds of each setting",
