@@ -102,6 +102,12 @@ def test_rows_are_ordered_and_what_is_unknown_comes_last(api):
     assert votes == sorted(votes)
 
 
+def test_without_a_direction_the_interesting_end_comes_first(api):
+    kappas = [row["kappa"] for row in read(api, "annotators?sort=kappa").json["rows"]]
+    scores = [row["score"] for row in read(api, "flags?sort=score").json["rows"]]
+    assert kappas == sorted(kappas) and scores == sorted(scores, reverse=True)
+
+
 @pytest.mark.parametrize("asked, words", [
     ("flags?limit=0", "limit takes a whole number from 1"), ("flags?limit=x", "limit takes"),
     ("flags?offset=-1", "offset takes"), ("flags?format=xml", "format takes json or csv"),
@@ -151,6 +157,29 @@ def test_a_vote_that_changed_since_cannot_be_checked(services_with):
     flag = flag_id(Writer().flags().rows[1])
     answer = api.post(f"/api/projects/{NUMBER}/flags/check", json={"flag": flag, "verdict": "slip"})
     assert answer.status_code == 400 and "changed or deleted" in answer.json["error"]
+
+
+def test_what_was_said_of_a_vote_is_not_said_of_its_successor(services_with):
+    services = services_with()
+    writer = Writer()
+    writer.write(services.store)
+    api = create_app(services, SimpleNamespace()).test_client()
+    flag = flag_id(writer.flags().rows[1])
+    api.post(f"/api/projects/{NUMBER}/flags/check", json={"flag": flag, "verdict": "fine"})
+    assert [row["flag"] for row in read(api, "flags?state=fine").json["rows"]] == [flag]
+    writer.classes = CLASSES[::-1]
+    writer.write(services.store)
+    assert read(api, "flags?state=fine").json["rows"] == []
+
+
+def test_masked_profiles_hold_no_id(services_with):
+    services = services_with(mask_names=True)
+    Writer().write(services.store)
+    profile = read(create_app(services, SimpleNamespace()).test_client(), "annotators/annotator-2").json
+    nearest = profile["controls"]["politeness"]["nearest"]
+    shown = [profile["row"], *nearest]
+    assert len(nearest) == 5 and all(each["annotator"].startswith("annotator-") for each in shown)
+    assert all(each["name"].startswith("Annotator ") for each in shown)
 
 
 def test_a_blind_project_holds_content_only(api):
