@@ -88,7 +88,8 @@ class Writer:
             } | {("profile", who): self.profile(who) for who in self.people}
             if gaps:
                 bodies["gaps", ""] = self.gaps()
-            store.statistics.replace(self.key, self.header.version, {key: encode(document) for key, document in bodies.items()})
+            texts = {key: encode(document) for key, document in bodies.items()}
+            store.statistics.replace(self.key, self.header.version, texts)
 
     def numbers(self, most: int) -> range:
         """Ids of the first tasks."""
