@@ -43,7 +43,7 @@ def given_votes(
     inside = np.array([space.contains(value) for value in mine.values], dtype=np.bool_)
     rows = np.flatnonzero((unit_at[mine.unit] >= 0) & inside[mine.value]) if len(mine) else np.empty(0, np.int64)
     rows = rows[np.argsort(mine.time[rows], kind="stable")]
-    strangers = sorted({mine.annotators[a] for a in mine.annotator[rows]} - annotators.keys())
+    strangers = sorted({mine.annotators[a] for a in np.unique(mine.annotator[rows])} - annotators.keys())
     column = {**annotators, **{name: len(annotators) + index for index, name in enumerate(strangers)}}
     column_at = np.array([column.get(name, -1) for name in mine.annotators], dtype=np.int64)
     encoded = np.zeros((len(mine.values), len(space.classes)), np.float32)

@@ -60,7 +60,9 @@ def score_heldout(ladder: Ladder, dataset: Dataset, tokens: TokensOf) -> dict[st
 
 def score_gaps(ladder: Ladder, dataset: Dataset, data: TrainingSet) -> dict[str, Scored]:
     """The same where all votes of others on the unit are known, as for an annotator who is the only one missing."""
-    return _score(ladder, dataset, data.tokens, data.votes)
+    asked = {unit for unit, out in zip(dataset.units, dataset.heldout, strict=True) if out}
+    theirs = np.array([unit in asked for unit in data.votes.units], dtype=np.bool_)
+    return _score(ladder, dataset, data.tokens, data.votes.select(theirs[data.votes.unit]))
 
 
 def _score(ladder: Ladder, dataset: Dataset, tokens: TokensOf, given: Votes | None) -> dict[str, Scored]:
