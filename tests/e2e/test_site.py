@@ -15,23 +15,24 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from backend.app import create_app
 from backend.ports import Store
 from backend.records import JobKind
 from backend.report.standalone import report
-from demo.sample import LABEL_CONFIG
+from demo.personas import PERSONAS
+from demo.sample import LABEL_CONFIG, load
 from tests.backend.web.conftest import NOW, make_services
 from tests.backend.web.site_documents import KEY, NUMBER, Writer
-from tests.e2e.browser import log_in, wait_for_text
+from tests.e2e.browser import log_in, screenshot, wait_for_text
 from tests.e2e.server import LabelStudio
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PAGES = ("projects", *(f"projects/{NUMBER}/{name}" for name in (
     "overview", "annotators", "annotators/3", "tasks", "tasks?list=divided", "flags", "gaps")), "")
-PHONE = {"width": 390, "height": 844}
+PHONE, DESKTOP = ViewportSize(width=390, height=844), ViewportSize(width=1120, height=840)
 
 
 class Quiet(WSGIRequestHandler):
@@ -152,6 +153,23 @@ def test_axe_finds_no_serious_fault(scheme: str, site: Site, browser: Browser) -
                 faults[f"{address}: {violation['id']}"] = nodes
     context.close()
     assert faults == {}
+
+
+def test_the_sample_is_good_to_look_at(browser: Browser, tmp_path: Path, pictures: Path | None) -> None:
+    """With --screenshots: the pictures of docs/qa.md. The messages are the sample's, the figures are made up."""
+    writer = Writer(tasks=320, annotators=len(PERSONAS))
+    writer.names = {who: persona.email for who, persona in zip(writer.people, PERSONAS, strict=True)}
+    writer.texts = {number: message.text for number, message in enumerate(load(), 1)}
+    shots = (("overview", "light", DESKTOP, "qa-overview"), ("annotators", "light", DESKTOP, "qa-annotators"),
+             ("flags", "dark", DESKTOP, "qa-flags-dark"), ("flags", "light", PHONE, "qa-flags-phone"))
+    with serve(tmp_path, writer) as sample:
+        for name, scheme, size, picture in shots:
+            context = browser.new_context(color_scheme=scheme, viewport=size)
+            page = context.new_page()
+            page.goto(f"{sample.url}/projects/{NUMBER}/{name}")
+            expect(page.locator("h1")).to_be_visible()
+            screenshot(page, pictures, picture)
+            context.close()
 
 
 def test_nothing_is_wider_than_a_phone(site: Site, browser: Browser) -> None:

@@ -71,6 +71,7 @@ class Writer:
         self.control = "polite</title>" + EVIL if evil else CONTROL
         self.classes = (f"A{EVIL}", f"B{EVIL}", "=2+3") if evil else CLASSES
         self.names = {who: f"{EVIL}{who}" if evil else f"annotator{who}@example.org" for who in self.people}
+        self.texts: dict[int, str] = {}  # of single tasks
         self.text = EVIL if evil else "Please send me the report when you can, thank you"
         self.header = Header(project=key, version="v1", computed_at=NOW, changes=9, model_version="r3",
                              votes=tasks * annotators // 2)
@@ -104,7 +105,7 @@ class Writer:
         annotation = Annotation(
             id=number, task_id=number, annotator=who, result=[], was_cancelled=False, ground_truth=False,
             created_at=NOW, updated_at=NOW, lead_time_s=3.0, imported=False, parent_prediction=None)
-        data = {"text": f"{self.text} {number}"}
+        data = {"text": self.texts.get(number, f"{self.text} {number}")}
         return TaskSnapshot(task=Task(id=number, data=data, updated_at=NOW), annotations=[annotation], votes=[vote])
 
     def share(self, low: float = 0.3, high: float = 0.95) -> float:
@@ -114,30 +115,38 @@ class Writer:
         middle = self.share()
         return Figure(value=middle, low=middle - 0.05, high=middle + 0.04)
 
-    def way(self, name: str, weight: float | None, loss: float) -> WayFigures:
-        return WayFigures(name=name, votes=168, accuracy=self.share(0.5, 0.8), accuracy_annotator_mean=self.share(),
+    def way(self, name: str, weight: float | None, accuracy: float, loss: float) -> WayFigures:
+        return WayFigures(name=name, votes=168, accuracy=accuracy, accuracy_annotator_mean=accuracy - 0.02,
                           log_loss=loss, calibration_error=0.03, weight=weight)
+
+    def parts(self, *weights: float) -> tuple[int, ...]:
+        """The tasks, parted by weights."""
+        found = [int(self.tasks * weight / sum(weights)) for weight in weights]
+        return (*found[:-1], self.tasks - sum(found[:-1]))
 
     def overview(self) -> Overview:
         pairs = self.tasks * len(self.people)
         agreement = Agreement(percent=self.figure(), alpha=Figure(value=0.54, low=0.5, high=0.58), gwet_ac1=0.6,
                               tasks=self.tasks, classes=tuple(
-                                  ClassAgreement(name=name, votes=100, share=self.share(), agreement=self.share(),
-                                                 alpha=self.share()) for name in self.classes))
+                                  ClassAgreement(name=name, votes=int(self.header.votes * share), share=share,
+                                                 agreement=self.share(0.5), alpha=self.share())
+                                  for name, share in zip(self.classes, (0.42, 0.33, 0.25), strict=True)))
         consensus = ConsensusFigures(
             method="dawid-skene", tasks=self.tasks, mean_confidence=0.86, converged=True,
-            histogram=(0, 0, 0, 0, 1, 3, 5, 9, 12, 20), classes=tuple((name, 10) for name in self.classes))
+            histogram=self.parts(0, 0, 0, 0, 1, 3, 5, 9, 12, 20),
+            classes=tuple(zip(self.classes, self.parts(0.45, 0.3, 0.25), strict=True)))
         ladder = LadderFigures(
-            version="r3", heldout=(self.way("served", None, 0.52), self.way("network", 0.9, 0.57),
-                                   self.way("pooled", 0.3, 0.8), self.way("prior", 0.1, 0.98)),
-            cross_validation=(self.way("network", 0.9, 0.6),), control_arm=None,
+            version="r3", heldout=(
+                self.way("served", None, 0.803, 0.52), self.way("network", 0.9, 0.781, 0.57),
+                self.way("pooled", 0.3, 0.647, 0.8), self.way("prior", 0.1, 0.512, 0.98)),
+            cross_validation=(self.way("network", 0.9, 0.77, 0.6),), control_arm=None,
             had_i_answered=Answered(votes=120, accuracy=self.figure(), log_loss=0.55))
         return Overview(
             header=self.header, controls=(ControlOverview(
                 name=self.control, kind="class", classes=self.classes, votes=self.header.votes,
                 annotators=len(self.people), agreement=agreement, consensus=consensus, ladder=ladder),),
             coverage=Coverage(tasks=self.tasks, annotators=len(self.people), given=pairs // 2, predicted=pairs // 3,
-                              missing=pairs - pairs // 2 - pairs // 3, votes_per_task=(4, 9, 12, 8, 5, 2)),
+                              missing=pairs - pairs // 2 - pairs // 3, votes_per_task=self.parts(4, 9, 12, 8, 5, 2)),
             unmodelled=(), training=tuple(TrainingRun(
                 version=f"r{number}", at=NOW - timedelta(hours=4 - number), published=number != 2,
                 reason="On 168 held-out votes it is not worse.", votes=100 * number, seconds=14.0,
@@ -146,7 +155,7 @@ class Writer:
 
     def judged(self, place: int) -> AnnotatorFigures:
         return AnnotatorFigures(
-            votes=120 - place % 90, agreement=self.share(), accuracy=self.figure(), kappa=self.share(),
+            votes=120 - place % 90, agreement=self.share(), accuracy=self.figure(), kappa=self.share(0.2, 0.8),
             spammer_score=self.share(), ability=self.share(), self_consistency=None if place else self.share(),
             repeats=0 if place else 12, drift_p=0.01 if place == 2 else 0.4, drift_before=0.8, drift_after=0.6,
             fault="spammer" if place == 1 else "", fault_probability=0.97 if place == 1 else 0.02, group=place % 2,
