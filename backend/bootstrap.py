@@ -117,7 +117,7 @@ def build_services(
             store=store, label_studio=label_studio, features=features, registry=registry, prediction=prediction,
             settings=settings, clock=clock, drafts=drafts,
         ),
-        statistics=Statistics(store=store, settings=settings, clock=clock),
+        statistics=Statistics(store=store, registry=registry, settings=settings, clock=clock),
         triggers=Triggers(store=store, settings=settings, clock=clock),
         clock=clock,
     )

@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 Figures = Mapping[str, Any]
 RETRY_S = (5.0, 120.0)  # first and longest wait before the same job is tried again
+BEFORE_STATISTICS = (JobKind.SYNC, JobKind.RECONCILE, JobKind.TRAIN)  # they may change what statistics say
+STATISTICS_DELAY_S = 3.0  # so that a busy project computes its statistics now and then, not after every vote
 ENCODE_BUDGET_S = 60.0  # an encoding job hands over after this long, so that trainings get their turn
 
 
@@ -148,6 +150,10 @@ def _follow_up(services: Services, job: Job, figures: Figures) -> None:
         services.store.jobs.enqueue(JobKind.ENCODE, job.project, payload={
             "after_id": figures["next_after_id"], "done": figures["done"],
         })
+    if job.kind in BEFORE_STATISTICS and project is not None:
+        services.store.jobs.enqueue(
+            JobKind.STATISTICS, job.project, not_before=services.clock() + timedelta(seconds=STATISTICS_DELAY_S)
+        )
     _after_reading(services, job)
 
 
@@ -191,10 +197,15 @@ def _encode(services: Services, job: Job, progress: Progress) -> Figures:
     return {"texts": texts}
 
 
+def _statistics(services: Services, job: Job, progress: Progress) -> Figures:
+    return services.statistics.run(job.project, progress)
+
+
 RUNNERS: Mapping[JobKind, Callable[[Services, Job, Progress], Figures]] = {
     JobKind.SYNC: _sync,
     JobKind.RECONCILE: _reconcile,
     JobKind.ENCODE: _encode,
     JobKind.TRAIN: _train,
     JobKind.DELIVER: _deliver,
+    JobKind.STATISTICS: _statistics,
 }

@@ -1,1 +1,1 @@
-"""What Polyvox does, one service a noun: reading votes, training, predicting, delivering. Services know no HTTP request."""
+"""What Polyvox does, one service a noun: reading votes, training, predicting, delivering. They know no HTTP request."""

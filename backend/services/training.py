@@ -26,6 +26,7 @@ from backend.services.features import Features
 from backend.services.overrides import settings_of
 from backend.services.prediction import trained_on
 from backend.services.served import is_account
+from backend.services.statistics.checks import weighed
 from backend.settings import Settings
 from model.errors import CheckpointError, ModelError
 from model.evaluate.splits import is_heldout, task_of
@@ -116,7 +117,7 @@ class Training:
     def _read(self, record: Project) -> Material:
         config = parse_config(record.label_config)
         changes = self._store.votes.counts(record.key).changes
-        votes = self._store.votes.current(record.key)
+        votes = weighed(self._store.votes.current(record.key), self._store.statistics.checks(record.key))
         spaces = config.spaces(votes)
         texts = self._texts(record.key, config, votes)
         fits = _inside(votes, spaces)  # (N,)

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 LANES: Mapping[str, Sequence[JobKind]] = {
     "sync": (JobKind.SYNC,),
-    "read": (JobKind.RECONCILE,),
+    "read": (JobKind.RECONCILE, JobKind.STATISTICS),
     "heavy": (JobKind.TRAIN, JobKind.DELIVER, JobKind.ENCODE),
 }
 TICK_S = 0.5

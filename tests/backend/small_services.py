@@ -55,6 +55,6 @@ def small_services(
         settings=chosen, store=store, label_studio=absent, features=features, registry=absent,
         ingest=cast(Any, Doing(on_sync, asked)), reconciler=cast(Any, Doing(on_reconcile, asked)),
         training=cast(Any, Doing(on_train, asked)), prediction=absent, delivery=cast(Any, Doing(on_deliver, asked)),
-        statistics=Statistics(store=store, settings=chosen, clock=clock),
+        statistics=Statistics(store=store, registry=absent, settings=chosen, clock=clock),
         triggers=Triggers(store=store, settings=chosen, clock=clock), clock=clock,
     )

@@ -196,7 +196,16 @@ def test_start_training_trains_whether_or_not_reading_worked(tmp_path: Path, wor
     reading = nothing if works else raising(LabelStudioError("The key is refused.", retry=False))
     services = small_services(tmp_path, on_reconcile=reading)
     queue_and_run(services, JobKind.RECONCILE, {"then_train": True})
-    assert set(waiting(services)) == {JobKind.TRAIN}
+    assert set(waiting(services)) == {JobKind.TRAIN, *([JobKind.STATISTICS] if works else [])}
+
+
+@pytest.mark.parametrize("kind", [JobKind.SYNC, JobKind.RECONCILE, JobKind.TRAIN])
+def test_statistics_are_computed_after_what_may_change_them(tmp_path: Path, kind: JobKind) -> None:
+    services = small_services(tmp_path)
+    queue_and_run(services, kind)
+    assert JobKind.STATISTICS in waiting(services)
+    queue_and_run(services, JobKind.STATISTICS)
+    assert services.statistics.overview("1.1") is not None
 
 
 def test_start_training_waits_while_reading_is_tried_again(tmp_path: Path) -> None:

@@ -128,13 +128,14 @@ def test_from_webhook_to_two_different_pre_annotations_and_on(loop: Loop) -> Non
     assert loop.setup() == "consensus@r0"
     assert JobKind.RECONCILE in kinds(loop.work())
     assert store.tasks.count(loop.key) == TASKS
+    assert kinds(loop.work()) == [JobKind.STATISTICS]
     assert loop.work() == []
 
     # Votes come in; the webhook marks, a job reads, a version is trained, judged, published, delivered.
     loop.label(ids[:40])
     assert store.tasks.dirty_count(loop.key) == 40
     jobs = kinds(loop.work())
-    assert [kind for kind in jobs if kind is not JobKind.ENCODE][:3] == [JobKind.SYNC, JobKind.TRAIN, JobKind.DELIVER]
+    assert [kind for kind in jobs if kind not in (JobKind.ENCODE, JobKind.STATISTICS)][:3] == [JobKind.SYNC, JobKind.TRAIN, JobKind.DELIVER]
     assert store.tasks.dirty_count(loop.key) == 0
     assert store.votes.counts(loop.key).total == 80
     assert loop.verdicts() == [("r1", Verdict.PUBLISHED)]

@@ -1,22 +1,50 @@
-"""The statistics service: reading documents, and keeping what people said of flagged votes."""
+"""The statistics service: computing and reading documents, and keeping what people said of flagged votes."""
 
 from __future__ import annotations
 
-from backend.errors import ClientError
-from backend.ports import Clock, Store
-from backend.records import Check
-from backend.services.statistics.documents import Checked
+from typing import Any
+
+from backend.errors import ClientError, JobFailed
+from backend.ports import Clock, Progress, Store
+from backend.records import Check, JobKind
+from backend.registry import Registry
+from backend.services.statistics.codec import encode
+from backend.services.statistics.compute import compute
+from backend.services.statistics.documents import Checked, DocumentKind
+from backend.services.statistics.material import read_material, stamp_of
 from backend.services.statistics.reading import Reader
+from backend.services.statistics.subject import Judge
 from backend.settings import Settings
 
 
 class Statistics(Reader):
     """Statistics of all projects. Safe for threads."""
 
-    def __init__(self, *, store: Store, settings: Settings, clock: Clock) -> None:
+    def __init__(self, *, store: Store, registry: Registry, settings: Settings, clock: Clock) -> None:
         super().__init__(store)
+        self._registry = registry
         self._settings = settings
         self._clock = clock
+        self._judge = Judge()
+
+    def run(self, project: str, progress: Progress) -> dict[str, Any]:
+        """Compute the documents anew where anything that they depend on has changed. Raises JobFailed.
+
+        Figures: `computed` (whether anything was), `votes`, `documents`.
+        """
+        record = self._store.projects.get(project)
+        if record is None:
+            raise JobFailed("The project is unknown.")
+        progress(0.0, "reading votes")
+        stamp = stamp_of(self._store, record, self._settings)
+        if self.version(project, DocumentKind.OVERVIEW) == stamp.fingerprint:
+            return {"computed": False, "votes": 0, "documents": 0}
+        material = read_material(self._store, self._registry, self._settings, record, stamp, self._clock())
+        documents = compute(material, self._judge, tasks_present=stamp.tasks, progress=progress)
+        progress(0.95, "writing")
+        bodies = {(kind.value, part): encode(document) for (kind, part), document in documents.items()}
+        self._store.statistics.replace(project, stamp.fingerprint, bodies)
+        return {"computed": True, "votes": len(material.given), "documents": len(documents)}
 
     def check(self, project: str, *, unit: str, annotator: str, control: str, value: str, verdict: str) -> None:
         """Keep what a person said of a flagged vote; "" takes it back. `unit`, `annotator`, `control` and `value` are
@@ -29,6 +57,7 @@ class Statistics(Reader):
             raise ClientError(f"A flag is checked as {' or '.join(each.value for each in Checked)}.")
         if not verdict:
             self._store.statistics.uncheck(project, unit, annotator, control)
+            self._store.jobs.enqueue(JobKind.STATISTICS, project)
             return
         task = unit.partition("/")[0]
         votes = self._store.votes.of_tasks(project, [int(task)]) if task.isascii() and task.isdigit() else []
@@ -38,3 +67,4 @@ class Statistics(Reader):
         self._store.statistics.check(project, Check(
             unit=unit, annotator=annotator, control=control, value=value, verdict=verdict, checked_at=self._clock(),
         ))
+        self._store.jobs.enqueue(JobKind.STATISTICS, project)

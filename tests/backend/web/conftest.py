@@ -103,11 +103,12 @@ def make_services(folder: Path, migrated: Path | None = None, **overrides: Any) 
     if migrated is not None:
         shutil.copy(migrated, folder / migrated.name)
     store = open_store(settings.database_url)
+    registry = SimpleNamespace(problem=lambda project: "", evidence=lambda version: None)
     return SimpleNamespace(
         settings=settings, store=store, ingest=SmallIngest(store), prediction=SmallPrediction(), clock=lambda: NOW,
         triggers=Triggers(store=store, settings=settings, clock=lambda: NOW),
-        registry=SimpleNamespace(problem=lambda project: ""),
-        statistics=Statistics(store=store, settings=settings, clock=lambda: NOW),
+        registry=registry,
+        statistics=Statistics(store=store, registry=registry, settings=settings, clock=lambda: NOW),
     )
 
 

@@ -1,0 +1,129 @@
+"""Flags: votes worth a second look, each with its reasons in sentences.
+
+Shape legend: N rows of a control's questions, V its votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.services.statistics.checks import standing
+from backend.services.statistics.documents import LISTED, Flag, Flags, Header, Reason, ReasonKind
+from backend.services.statistics.material import Material
+from backend.services.statistics.subject import Subject, label_text
+from model.quality.pace import pace
+from model.quality.slips import Slips, slips
+
+WORTH_A_LOOK = -1.0  # nats: a vote that is a slip with a probability of about a quarter or more
+_SPEAKS = 0.7  # nats that a reason must add to be said
+Codes = NDArray[np.int64]
+
+
+def flags(material: Material, subjects: Sequence[Subject], header: Header) -> Flags:
+    """The most suspicious votes of all controls together, and those that were checked."""
+    checked = standing(material.given, material.checks)
+    verdict = {int(material.current[row]): check.verdict for row, check in checked.items()}  # by row of the history
+    found: list[Flag] = []
+    uses: set[str] = set()
+    for subject in subjects:
+        judged = _judge(material, subject)
+        uses |= _uses(subject, judged)
+        found += _of(material, subject, judged, verdict)
+    found.sort(key=lambda flag: (-flag.score, flag.task, flag.annotator, flag.control))
+    kept = [flag for flag in found if flag.checked] + [flag for flag in found if not flag.checked][:LISTED]
+    kept.sort(key=lambda flag: (bool(flag.checked), -flag.score))
+    return Flags(
+        header=header, rows=tuple(kept[:LISTED]), votes=sum(len(subject.votes) for subject in subjects),
+        checked=len(checked), uses=tuple(kind.value for kind in ReasonKind if kind.value in uses),
+    )
+
+
+def _judge(material: Material, subject: Subject) -> Slips:
+    answers = subject.answers
+    seconds = material.history.lead_time_s[subject.row][subject.vote]
+    shape = (len(subject.votes.units), len(answers.annotators))
+    z = pace(subject.votes.unit[subject.vote], answers.annotator, seconds, shape)
+    return slips(
+        answers, own=subject.own, others=subject.judged.predicted, twins=_twins(material, subject),
+        pace=z if np.isfinite(z).any() else None,
+    )
+
+
+def _twins(material: Material, subject: Subject) -> Codes | None:
+    """(P, 2) pairs of questions about nearly equal units, as far as both have votes here."""
+    evidence = material.evidence
+    if evidence is None or not len(evidence.twins):
+        return None
+    place = {name: at for at, name in enumerate(subject.votes.units)}
+    here = np.array([place.get(name, -1) for name in evidence.units], np.int64)[evidence.twins]
+    here = here[(here >= 0).all(axis=1)]
+    if not subject.multiple:
+        return here
+    c = len(subject.space.classes)
+    return np.asarray((here[:, None, :] * c + np.arange(c)[None, :, None]).reshape(-1, 2), np.int64)
+
+
+def _uses(subject: Subject, judged: Slips) -> set[str]:
+    there = {
+        ReasonKind.OWN_MODEL: subject.own is not None, ReasonKind.OTHERS: subject.judged.predicted is not None,
+        ReasonKind.CONTRADICTION: bool((judged.twin >= 0).any()), ReasonKind.SPEED: bool(judged.haste.any()),
+    }
+    return {kind.value for kind, is_there in there.items() if is_there}
+
+
+def _of(material: Material, subject: Subject, judged: Slips, verdict: dict[int, str]) -> list[Flag]:
+    """Flags of one control: of a vote's questions the most suspicious one speaks for it."""
+    order = np.lexsort((judged.score, subject.vote))
+    speaks = order[np.flatnonzero(np.append(np.diff(subject.vote[order]), 1))]
+    history_row = subject.row[subject.vote[speaks]]
+    looked = np.array([int(row) in verdict for row in history_row], np.bool_)
+    speaks = speaks[(judged.score[speaks] > WORTH_A_LOOK) | looked]
+    speaks = speaks[np.argsort(-judged.score[speaks], kind="stable")][: 4 * LISTED]
+    return [_flag(material, subject, judged, int(at), verdict) for at in speaks]
+
+
+def _flag(material: Material, subject: Subject, judged: Slips, at: int, verdict: dict[int, str]) -> Flag:
+    votes, row = subject.votes, int(subject.vote[at])
+    annotator = votes.annotators[votes.annotator[row]]
+    value = votes.values[votes.value[row]]
+    expected = _expected(subject, judged, at)
+    twin = None
+    if judged.twin[at] >= 0 and judged.contradiction[at] > 0:
+        other = int(subject.unit_of(subject.answers.unit[judged.twin[at] : judged.twin[at] + 1])[0])
+        twin = int(material.task[other])
+    given = label_text(value)
+    return Flag(
+        task=int(material.task[votes.unit[row]]), unit=votes.units[votes.unit[row]], annotator=annotator,
+        name=material.name(annotator), control=subject.name, given=given, value=value.to_json(), expected=expected,
+        score=float(judged.score[at]), twin=twin, checked=verdict.get(int(subject.row[row]), ""),
+        reasons=_reasons(judged, at, expected or "another label", twin),
+    )
+
+
+def _expected(subject: Subject, judged: Slips, at: int) -> str | None:
+    """What the evidence points to; with several choices, the one choice that should be otherwise."""
+    code = int(judged.expected[at])
+    if code == int(subject.answers.label[at]):
+        return None
+    if not subject.multiple:
+        return subject.space.classes[code]
+    name = subject.space.classes[int(subject.answers.unit[at]) % len(subject.space.classes)]
+    return f"with {name}" if code else f"without {name}"
+
+
+def _reasons(judged: Slips, at: int, expected: str, twin: int | None) -> tuple[Reason, ...]:
+    told = (
+        (ReasonKind.OWN_MODEL, judged.own[at], f"From this annotator's other votes, {expected} was to be expected."),
+        (ReasonKind.OTHERS, judged.others[at], f"What the others say of the task points to {expected}."),
+        (ReasonKind.CONTRADICTION, judged.contradiction[at],
+         f"They said something else of task {twin}, which is nearly the same." if twin is not None else ""),
+        (ReasonKind.SPEED, judged.haste[at], "It was given far quicker than they usually are."),
+    )  # fmt: skip
+    reasons = [
+        Reason(kind=kind, strength=float(strength), sentence=sentence)
+        for kind, strength, sentence in told if sentence and strength >= _SPEAKS
+    ]
+    return tuple(sorted(reasons, key=lambda reason: -reason.strength))

@@ -1,0 +1,202 @@
+"""The overview of a project: coverage, agreement, consensus, how well the published version does, what was tried.
+
+Shape legend: V votes of a control, U units, A annotators, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.records import Verdict, Version
+from backend.services.statistics.documents import (
+    Agreement,
+    Answered,
+    ClassAgreement,
+    ConsensusFigures,
+    ControlOverview,
+    Coverage,
+    Figure,
+    Header,
+    LadderFigures,
+    Overview,
+    TrainingRun,
+    UnmodelledControl,
+    WayFigures,
+)
+from backend.services.statistics.material import Material
+from backend.services.statistics.subject import Subject, encoded
+from model.evaluate.metrics import correct, log_losses
+from model.quality.agreement import class_agreement, class_alpha, gwet_ac1
+from model.quality.intervals import Interval, alpha_interval, percent_interval, wilson_interval
+
+DRAWS = 200  # of the bootstrap; the interval's own error is then a tenth of its width
+_MOST_COUNTED = 12  # annotators a task; more are counted together
+_BINS = 10
+
+
+def overview(material: Material, subjects: Sequence[Subject], header: Header, tasks: int, known: int) -> Overview:
+    """`tasks` are those present in Label Studio, `known` the annotators that the published version predicts."""
+    config = material.config
+    return Overview(
+        header=header, coverage=coverage(material, tasks, known),
+        controls=tuple(_control(material, subject) for subject in subjects),
+        unmodelled=tuple(
+            UnmodelledControl(name=each.name, tag=each.tag, reason=each.reason)
+            for each in (config.unmodelled if config is not None else ())
+        ),
+        training=tuple(_run(version) for version in material.tried),
+        outside=len(material.given) - sum(len(subject.votes) for subject in subjects),
+        control_arm_percent=material.settings.control_arm_percent, shadow_mode=material.settings.shadow_mode,
+        problem=_problem(material, subjects),
+    )
+
+
+def coverage(material: Material, tasks: int, known: int) -> Coverage:
+    """The annotation matrix."""
+    votes, people = material.given, len(material.given.annotators)
+    pairs = np.unique(material.task[votes.unit].astype(np.int64) * max(people, 1) + votes.annotator)
+    per_task = np.bincount(np.unique(pairs // max(people, 1), return_inverse=True)[1]) if len(pairs) else pairs
+    voted, tasks = len(per_task), max(tasks, len(per_task))
+    counted = np.bincount(np.minimum(per_task, _MOST_COUNTED), minlength=1)
+    counted[0] = tasks - voted
+    gaps = tasks * people - len(pairs)
+    predicted = min(gaps, round(gaps * min(known, people) / people)) if people else 0
+    return Coverage(
+        tasks=tasks, annotators=people, given=len(pairs), predicted=predicted, missing=gaps - predicted,
+        votes_per_task=tuple(counted.tolist()),
+    )
+
+
+def figure(interval: Interval) -> Figure:
+    """An interval as it is written down."""
+    return Figure(value=number(interval.value), low=number(interval.low), high=number(interval.high))
+
+
+def number(value: float | np.floating[Any] | None) -> float | None:
+    """None for what is unknown."""
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+def _control(material: Material, subject: Subject) -> ControlOverview:
+    votes = subject.votes
+    return ControlOverview(
+        name=subject.name, kind=subject.space.kind.value, classes=subject.space.classes, votes=len(votes),
+        annotators=len(np.unique(votes.annotator)), agreement=_agreement(subject), consensus=_consensus(subject),
+        ladder=_ladder(material, subject),
+    )
+
+
+def _agreement(subject: Subject) -> Agreement:
+    answers = subject.answers
+    both = int((np.diff(answers.indptr) > 1).sum())
+    y = encoded(subject.votes, subject.space)  # (V, C)
+    given = y.sum(axis=0)
+    whole = given.sum() if not subject.multiple else max(len(y), 1)
+    if subject.multiple:
+        classes = tuple(
+            ClassAgreement(name=name, votes=int(n), share=number(n / whole), agreement=None, alpha=None)
+            for name, n in zip(subject.space.classes, given, strict=True)
+        )
+    else:
+        same, alpha = class_agreement(answers), class_alpha(answers)
+        classes = tuple(
+            ClassAgreement(
+                name=name, votes=int(given[k]), share=number(given[k] / whole) if whole else None,
+                agreement=number(same[k]), alpha=number(alpha[k]),
+            )
+            for k, name in enumerate(subject.space.classes)
+        )
+    return Agreement(
+        percent=figure(percent_interval(answers, draws=DRAWS)), alpha=figure(alpha_interval(answers, draws=DRAWS)),
+        gwet_ac1=number(gwet_ac1(answers)) if both else None,
+        tasks=both // len(subject.space.classes) if subject.multiple else both, classes=classes,
+    )
+
+
+def _consensus(subject: Subject) -> ConsensusFigures:
+    labels = subject.labels
+    there = np.array([label is not None for label in labels.label], np.bool_)
+    sure = labels.confidence[there]
+    times = dict.fromkeys(subject.space.classes, 0)
+    for label in labels.label:
+        for name in (label or "").split(", ") if subject.multiple else [label or ""]:
+            if name in times:
+                times[name] += 1
+    return ConsensusFigures(
+        method="dawid-skene", tasks=int(there.sum()), mean_confidence=number(sure.mean()) if len(sure) else None,
+        histogram=tuple(np.histogram(sure, bins=_BINS, range=(0.0, 1.0))[0].tolist()),
+        classes=tuple(times.items()), converged=labels.converged,
+    )
+
+
+def _ladder(material: Material, subject: Subject) -> LadderFigures | None:
+    version = material.published
+    about = None if version is None else version.figures.get("controls", {}).get(subject.name)
+    if version is None or not isinstance(about, Mapping):
+        return None
+    weights = about.get("weights")
+    weights = weights if isinstance(weights, Mapping) else {}
+    history, row = material.history, subject.row
+    unseen = ~history.shown[row]
+    return LadderFigures(
+        version=version.name, heldout=_ways(about.get("heldout"), weights),
+        cross_validation=_ways(about.get("cross_validation"), weights),
+        control_arm=_answered(subject, history.control_arm[row]), had_i_answered=_answered(subject, unseen),
+    )
+
+
+def _ways(about: Any, weights: Mapping[str, Any]) -> tuple[WayFigures, ...]:
+    """Served first, then the rungs by how much they count."""
+    if not isinstance(about, Mapping):
+        return ()
+    ways = [
+        WayFigures(
+            name=str(name), votes=int(each["votes"]), accuracy=number(each.get("accuracy")),
+            accuracy_annotator_mean=number(each.get("accuracy_annotator_mean")),
+            log_loss=number(each.get("log_loss")), calibration_error=number(each.get("ece")),
+            weight=number(weights.get(name)),
+        )
+        for name, each in about.items() if isinstance(each, Mapping) and each.get("votes")
+    ]
+    return tuple(sorted(ways, key=lambda way: (way.name != "served", -(way.weight or 0.0))))
+
+
+def _answered(subject: Subject, rows: NDArray[np.bool_]) -> Answered | None:
+    """The out-of-sample prediction against these votes (V,); None where it speaks of none of them."""
+    known = rows & np.isfinite(subject.served).all(axis=1)
+    if not known.any():
+        return None
+    y, p = encoded(subject.votes, subject.space)[known], subject.served[known]
+    right = correct(subject.space, p, y)
+    return Answered(
+        votes=int(known.sum()), accuracy=figure(wilson_interval(float(right.sum()), float(len(right)))),
+        log_loss=number(log_losses(subject.space, p, y).mean()),
+    )
+
+
+def _run(version: Version) -> TrainingRun:
+    controls = version.figures.get("controls")
+    losses = [
+        each["heldout"]["served"]["log_loss"] for each in (controls.values() if isinstance(controls, Mapping) else ())
+        if isinstance(each, Mapping) and "log_loss" in (each.get("heldout") or {}).get("served", {})
+    ]
+    votes = version.figures.get("votes")
+    return TrainingRun(
+        version=version.name, at=version.created_at, published=version.verdict is Verdict.PUBLISHED,
+        reason=version.reason, votes=votes if isinstance(votes, int) else None,
+        seconds=number(version.figures.get("seconds")), log_loss=number(np.mean(losses)) if losses else None,
+    )
+
+
+def _problem(material: Material, subjects: Sequence[Subject]) -> str:
+    if material.config is None:
+        return "The labeling configuration cannot be read, so nothing can be said of its votes."
+    if not len(material.given):
+        return "Nobody has labelled a task yet."
+    if not subjects:
+        return "None of the votes is for a control that Polyvox models; the list below says why."
+    return ""

@@ -1,0 +1,237 @@
+"""One control, judged: its current votes as nominal questions, what the crowd methods and the version say of them.
+
+A control with one choice asks one question a unit. One with several choices asks, of every class, whether it is there:
+the same methods then judge annotators and votes over all these questions; its consensus is made class by class, as
+`aggregate` does.
+
+Shape legend: V current votes of the control, N rows of the questions (V, or V * C with several choices), U units, A
+annotators, C classes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.services.statistics.documents import NOTHING_CHOSEN
+from backend.services.statistics.material import Material
+from model.crowd.answers import AnswerMatrix
+from model.crowd.dawid_skene import DawidSkene
+from model.crowd.multi_label import MultiLabel, SetAnswers
+from model.quality.evidence import ControlEvidence
+from model.quality.judged import Judged, judge
+from model.spaces import Space, Value, ValueKind
+from model.votes import Votes
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+ABSENT_PRESENT = ("absent", "present")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Labels:
+    """The consensus of every unit with votes, U rows over the units of the votes."""
+
+    label: tuple[str | None, ...]
+    confidence: Floats  # (U,) NaN without a label
+    converged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Subject:
+    """A control with everything that was found about it."""
+
+    name: str
+    space: Space
+    votes: Votes  # (V,) sorted by (unit, annotator)
+    row: Codes  # (V,) row in the history
+    vote: Codes  # (N,) which vote each row of the questions belongs to
+    judged: Judged
+    labels: Labels
+    served: Floats  # (V, C) out-of-sample probabilities; NaN where there are none
+    prior: Floats  # (V, C) of the annotator's habits
+
+    @property
+    def answers(self) -> AnswerMatrix:
+        """The questions."""
+        return self.judged.answers
+
+    @property
+    def multiple(self) -> bool:
+        """Several choices."""
+        return self.space.kind is ValueKind.CLASSES
+
+    @property
+    def own(self) -> Floats | None:
+        """(N, classes of the questions) what the annotator's own model expected; None without a version."""
+        if not np.isfinite(self.served).any():
+            return None
+        if not self.multiple:
+            return self.served
+        c = len(self.space.classes)
+        p = self.served[self.vote, self.answers.unit % c]
+        return np.stack([1.0 - p, p], axis=1)
+
+    def unit_of(self, question: NDArray[np.integer]) -> Codes:
+        """The unit that each question is about."""
+        return np.asarray(question // len(self.space.classes) if self.multiple else question, np.int64)
+
+
+def label_text(value: Value) -> str:
+    """A value as people read it."""
+    if isinstance(value.data, tuple):
+        return ", ".join(str(each) for each in value.data) or NOTHING_CHOSEN
+    return str(value.data)
+
+
+class Judge:
+    """Makes subjects; keeps what it found of controls whose votes did not change since."""
+
+    def __init__(self, *, keep: int = 8) -> None:
+        self._keep = keep
+        self._found: OrderedDict[str, tuple[Judged, Labels]] = OrderedDict()
+
+    def subjects(self, material: Material) -> list[Subject]:
+        """All modelled controls that have votes, in document order."""
+        found = (self._subject(material, name, space) for name, space in material.spaces.items())
+        return [each for each in found if each is not None]
+
+    def _subject(self, material: Material, name: str, space: Space) -> Subject | None:
+        rows = _rows(material.votes, name, space)
+        if not len(rows):
+            return None
+        votes = material.votes.select(rows)
+        answers, vote = _questions(votes, space)
+        judged, labels = self._judge(material.project.key, name, votes, space, answers)
+        served, prior = _out_of_sample(material, name, space, votes)
+        return Subject(
+            name=name, space=space, votes=votes, row=material.current[rows], vote=vote, judged=judged, labels=labels,
+            served=served, prior=prior,
+        )
+
+    def _judge(
+        self, project: str, name: str, votes: Votes, space: Space, answers: AnswerMatrix
+    ) -> tuple[Judged, Labels]:
+        key = _digest(project, name, space.classes, answers)
+        found = self._found.get(key)
+        if found is None:
+            judged = judge(answers, DawidSkene()) if space.kind is ValueKind.CLASS else _judge_sets(answers)
+            found = (judged, _labels(judged, space, votes))
+        self._found[key] = found
+        self._found.move_to_end(key)
+        while len(self._found) > self._keep:
+            self._found.popitem(last=False)
+        return found
+
+
+def _judge_sets(answers: AnswerMatrix) -> Judged:
+    """Yes-or-no questions of very different frequency: no abilities, whose one scale would not fit them."""
+    judged = judge(answers, DawidSkene(smoothing=0.5, smoothing_prior=0.5))
+    return Judged(
+        answers=answers, faults=judged.faults, predicted=judged.predicted, surprise=judged.surprise,
+        drift=judged.drift, glad=None,
+    )
+
+
+def _rows(votes: Votes, name: str, space: Space) -> Codes:
+    """Rows of the usable votes of a control, sorted by (unit, annotator)."""
+    if name not in votes.controls or not space.classes:
+        return np.empty(0, np.int64)
+    inside = np.array([space.contains(value) for value in votes.values], np.bool_)
+    mine = votes.control == votes.controls.index(name)
+    rows = np.flatnonzero(mine & inside[votes.value] & (votes.weight > 0))
+    return rows[np.lexsort((votes.annotator[rows], votes.unit[rows]))]
+
+
+def encoded(votes: Votes, space: Space) -> NDArray[np.float32]:
+    """(V, C) the votes as the space encodes them."""
+    table = np.zeros((len(votes.values), len(space.classes)), np.float32)
+    for code in np.unique(votes.value):
+        table[code] = space.encode(votes.values[code])
+    return table[votes.value]
+
+
+def _questions(votes: Votes, space: Space) -> tuple[AnswerMatrix, Codes]:
+    """The answers to all questions, and the vote (V) behind each row (N)."""
+    y, n, c = encoded(votes, space), len(votes), len(space.classes)
+    unit, annotator = votes.unit.astype(np.int64), votes.annotator
+    label, vote = y.argmax(axis=1).astype(np.int64), np.arange(n)
+    units, classes = votes.units, space.classes
+    if space.kind is ValueKind.CLASSES:
+        question = (unit[:, None] * c + np.arange(c)).reshape(-1)
+        vote = np.repeat(vote, c)
+        order = np.lexsort((annotator[vote], question))
+        vote, unit = vote[order], question[order]
+        label, annotator = (y.reshape(-1)[order] > 0).astype(np.int64), annotator[vote]
+        units = tuple(f"{name}\x1f{klass}" for name in votes.units for klass in space.classes)
+        classes = ABSENT_PRESENT
+    times = votes.time[vote]
+    timed = bool(len(times)) and bool(np.any(times != times[0]))
+    answers = AnswerMatrix.from_codes(
+        units=units, annotators=votes.annotators, classes=classes, unit=unit, annotator=annotator, label=label,
+        weight=votes.weight[vote], time=times, keep_time=timed,
+    )
+    return answers, vote
+
+
+def _labels(judged: Judged, space: Space, votes: Votes) -> Labels:
+    if space.kind is ValueKind.CLASS:
+        fitted = judged.fitted
+        names = [*space.classes, None]  # code -1 is the last
+        return Labels(
+            label=tuple(names[code] for code in fitted.label.tolist()), confidence=fitted.confidence,
+            converged=fitted.converged,
+        )
+    sets = MultiLabel().fit(SetAnswers.from_votes(votes, classes=space.classes))
+    classes = np.array(sets.classes, dtype=object)
+    texts = [
+        None if silent else label_text(Value.of_classes(classes[there].tolist()))
+        for there, silent in zip(sets.present, sets.unlabelled, strict=True)
+    ]
+    sure = np.where(sets.present, sets.posterior, 1.0 - sets.posterior).prod(axis=1)
+    return Labels(
+        label=tuple(texts), confidence=np.where(sets.unlabelled, np.nan, sure), converged=sets.converged
+    )
+
+
+def _out_of_sample(material: Material, name: str, space: Space, votes: Votes) -> tuple[Floats, Floats]:
+    """Served and prior probabilities of each vote, (V, C); NaN where the version says nothing of it."""
+    shape = (len(votes), len(space.classes))
+    served, prior = np.full(shape, np.nan), np.full(shape, np.nan)
+    tables = material.evidence
+    item = None if tables is None else tables.controls.get(name)
+    if tables is None or item is None or not len(item.unit):
+        return served, prior
+    columns = _columns(item, space)
+    if columns is None:
+        return served, prior
+    place = item.align(
+        {unit: at for at, unit in enumerate(votes.units)}, {one: at for at, one in enumerate(votes.annotators)}, tables
+    )
+    known = np.flatnonzero((place >= 0).all(axis=1))
+    key = votes.unit.astype(np.int64) * len(votes.annotators) + votes.annotator  # ascending
+    wanted = place[known, 0] * len(votes.annotators) + place[known, 1]
+    at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+    hit = key[at] == wanted
+    served[at[hit]] = item.served[known[hit]][:, columns]
+    prior[at[hit]] = item.prior[known[hit]][:, columns]
+    return served, prior
+
+
+def _columns(item: ControlEvidence, space: Space) -> list[int] | None:
+    """Where each class of the space stands in the evidence; None when a class is new to it."""
+    place = {name: at for at, name in enumerate(item.classes)}
+    return [place[name] for name in space.classes] if all(name in place for name in space.classes) else None
+
+
+def _digest(project: str, name: str, classes: tuple[str, ...], answers: AnswerMatrix) -> str:
+    digest = hashlib.sha256(repr((project, name, classes, answers.shape)).encode("utf-8", "surrogatepass"))
+    for column in (answers.unit, answers.annotator, answers.label, answers.weight, answers.time):
+        digest.update(b"|" if column is None else np.ascontiguousarray(column).tobytes())
+    for table in (answers.units, answers.annotators):
+        digest.update("\n".join(table).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

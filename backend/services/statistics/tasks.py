@@ -1,0 +1,130 @@
+"""Tasks that deserve attention: the hardest, and those on which two camps stand against each other.
+
+Shape legend: N rows of a control's questions, Q questions (units; units x classes with several choices), U units.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from backend.services.statistics.documents import (
+    LISTED,
+    Camp,
+    Consensus,
+    ConsensusColumns,
+    DividedTask,
+    Header,
+    TaskLists,
+    TaskRow,
+    Tasks,
+)
+from backend.services.statistics.material import Material
+from backend.services.statistics.overview import number
+from backend.services.statistics.subject import Subject, label_text
+from model.crowd.dawid_skene import DawidSkene
+from model.quality.ambiguity import Cause, ambiguity, causes, division, worth
+from model.quality.tasks import entropy
+
+Floats = NDArray[np.float64]
+
+
+def tasks(material: Material, subjects: Sequence[Subject], header: Header) -> Tasks:
+    """The lists of each control."""
+    return Tasks(header=header, controls={subject.name: _lists(material, subject) for subject in subjects})
+
+
+def consensus(subjects: Sequence[Subject], header: Header) -> Consensus:
+    """Labels of all units with votes."""
+    return Consensus(header=header, controls={subject.name: _columns(subject) for subject in subjects})
+
+
+def _columns(subject: Subject) -> ConsensusColumns:
+    votes = np.bincount(subject.votes.unit, minlength=len(subject.votes.units))
+    rows = sorted(np.flatnonzero(votes).tolist(), key=lambda at: _order(subject.votes.units[at]))
+    return ConsensusColumns(
+        units=tuple(subject.votes.units[at] for at in rows), labels=tuple(subject.labels.label[at] for at in rows),
+        confidence=tuple(number(subject.labels.confidence[at]) for at in rows),
+        votes=tuple(int(votes[at]) for at in rows),
+    )
+
+
+def _order(unit: str) -> tuple[int, str]:
+    task = unit.partition("/")[0]
+    return (int(task) if task.isdecimal() else 0, unit)
+
+
+def _lists(material: Material, subject: Subject) -> TaskLists:
+    answers, judged = subject.answers, subject.judged
+    ambiguous = ambiguity(answers, DawidSkene(), judged.fitted) if len(answers) else np.zeros(0)
+    why = causes(answers, ambiguous)
+    unrest, surprise = entropy(answers), judged.surprise
+    surprise = np.full(len(unrest), np.nan) if surprise is None else surprise
+    value = worth(judged.against)
+    heavy = division(answers, value)
+    # Of several questions about one unit, the most divided one speaks for it.
+    unit = subject.unit_of(np.arange(len(answers.units)))
+    order = np.lexsort((np.nan_to_num(surprise), np.nan_to_num(ambiguous), unit))
+    speaks = order[np.flatnonzero(np.append(np.diff(unit[order]), 1))]  # the last, strongest, of each unit
+    speaks = speaks[answers.voted[speaks]]
+    rows = {
+        question: _row(material, subject, question, why, unrest, surprise, ambiguous) for question in _listed(
+            speaks, np.nan_to_num(ambiguous) + 0.1 * np.nan_to_num(surprise).clip(0.0, 5.0), heavy
+        )
+    }
+    hardest = sorted(
+        (row for row in rows.values() if row.cause not in (Cause.AGREED, Cause.UNCLEAR)),
+        key=lambda row: (-(row.ambiguity or 0.0), -(row.surprise or 0.0), row.task),
+    )
+    divided = sorted((q for q in rows if heavy[q] > 0), key=lambda q: (-heavy[q], rows[q].task))
+    cases = [_divided(subject, q, rows[q], value, heavy) for q in divided]
+    return TaskLists(
+        hardest=tuple(hardest[:LISTED]), divided=tuple(case for case in cases if case is not None)[:LISTED],
+        causes={cause.value: n for cause, n in Counter(why[q] for q in speaks.tolist()).items()},
+    )
+
+
+def _listed(speaks: NDArray[np.int64], hard: Floats, heavy: Floats) -> list[int]:
+    """The questions that may come into one of the lists."""
+    first = speaks[np.argsort(-hard[speaks], kind="stable")[:LISTED]]
+    second = speaks[np.argsort(-heavy[speaks], kind="stable")[:LISTED]]
+    return [int(question) for question in np.union1d(first, second)]
+
+
+def _row(
+    material: Material, subject: Subject, question: int, why: Sequence[Cause], unrest: Floats, surprise: Floats,
+    ambiguous: Floats,
+) -> TaskRow:
+    unit = int(subject.unit_of(np.array([question]))[0])
+    votes = subject.answers.indptr[question + 1] - subject.answers.indptr[question]
+    return TaskRow(
+        task=int(material.task[unit]), unit=subject.votes.units[unit], votes=int(votes),
+        label=subject.labels.label[unit], confidence=number(subject.labels.confidence[unit]),
+        entropy=number(unrest[question]), surprise=number(surprise[question]),
+        ambiguity=number(ambiguous[question]), cause=why[question].value,
+    )
+
+
+def _divided(
+    subject: Subject, question: int, row: TaskRow, value: Floats, heavy: Floats
+) -> DividedTask | None:
+    """The camps of a unit by what they answered in full; None when all said the same after all."""
+    unit = int(subject.unit_of(np.array([question]))[0])
+    votes = subject.votes
+    first, last = np.searchsorted(votes.unit, [unit, unit + 1])
+    camps: dict[str, list[int]] = {}
+    for at in range(first, last):
+        camps.setdefault(label_text(votes.values[votes.value[at]]), []).append(int(votes.annotator[at]))
+    ranked = sorted(
+        (Camp(label=label, annotators=tuple(votes.annotators[a] for a in who), weight=float(value[who].sum()))
+         for label, who in camps.items()),
+        key=lambda camp: (-camp.weight, -len(camp.annotators), camp.label),
+    )  # fmt: skip
+    if len(ranked) < 2:
+        return None
+    return DividedTask(
+        row=row, camps=(ranked[0], ranked[1]), others=tuple(ranked[2:]), division=float(heavy[question])
+    )
