@@ -132,7 +132,7 @@ def annotator(name: str, row: AnnotatorRow, figures: AnnotatorFigures) -> list[s
         said.append(f"The model foresaw {percent(foreseen.accuracy)} of {count(foreseen.votes, 'vote')} without having "
                     f"seen these tasks (log-loss {decimal(foreseen.log_loss, 3)}; from their habits alone "
                     f"{decimal(foreseen.prior_log_loss, 3)}).")
-    if row.relative_speed is not None:
+    if row.relative_speed is not None and not 0.8 <= row.relative_speed <= 1.25:
         said.append(f"They take {decimal(row.relative_speed, 1)} times as long as others on the same tasks.")
     if row.accepted.shown:
         said.append(f"Of {count(row.accepted.shown, 'pre-annotation')} they saw, {number(row.accepted.accepted)} went "

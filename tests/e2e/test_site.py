@@ -22,12 +22,12 @@ from backend.app import create_app
 from backend.ports import Store
 from backend.records import JobKind
 from backend.report.standalone import report
-from demo.personas import PERSONAS
-from demo.sample import LABEL_CONFIG, load
+from demo.sample import LABEL_CONFIG
 from tests.backend.web.conftest import NOW, make_services
 from tests.backend.web.site_documents import KEY, NUMBER, Writer
 from tests.e2e.browser import log_in, screenshot, wait_for_text
 from tests.e2e.server import LabelStudio
+from tests.e2e.site_sample import sample_services
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PAGES = ("projects", *(f"projects/{NUMBER}/{name}" for name in (
@@ -52,9 +52,8 @@ class Site:
 
 
 @contextmanager
-def serve(folder: Path, writer: Writer, **settings: Any) -> Iterator[Site]:
-    services = make_services(folder, **{"label_studio_url": "http://localhost:8080", **settings})
-    writer.write(services.store, gaps=True)
+def running(services: Any) -> Iterator[Site]:
+    """The site over these services, which are closed at the end."""
     server = make_server("127.0.0.1", 0, create_app(services, SimpleNamespace()), threaded=True, request_handler=Quiet)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -67,10 +66,19 @@ def serve(folder: Path, writer: Writer, **settings: Any) -> Iterator[Site]:
         services.store.close()
 
 
+@contextmanager
+def serve(folder: Path, writer: Writer, **settings: Any) -> Iterator[Site]:
+    """The site over documents that a test made up."""
+    services = make_services(folder, **{"label_studio_url": "http://localhost:8080", **settings})
+    writer.write(services.store, gaps=True)
+    with running(services) as site:
+        yield site
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with serve(tmp_path_factory.mktemp("site"), Writer(tasks=60)) as running:
-        yield running
+    with serve(tmp_path_factory.mktemp("site"), Writer(tasks=60)) as served:
+        yield served
 
 
 @pytest.fixture
@@ -155,14 +163,12 @@ def test_axe_finds_no_serious_fault(scheme: str, site: Site, browser: Browser) -
     assert faults == {}
 
 
-def test_the_sample_is_good_to_look_at(browser: Browser, tmp_path: Path, pictures: Path | None) -> None:
-    """With --screenshots: the pictures of docs/qa.md. The messages are the sample's, the figures are made up."""
-    writer = Writer(tasks=320, annotators=len(PERSONAS))
-    writer.names = {who: persona.email for who, persona in zip(writer.people, PERSONAS, strict=True)}
-    writer.texts = {number: message.text for number, message in enumerate(load(), 1)}
+def test_the_sample_shows_what_the_api_says(browser: Browser, tmp_path: Path, pictures: Path | None) -> None:
+    """Real statistics of simulated votes. With --screenshots a version is trained and docs/qa.md gets its pictures."""
+    services = sample_services(tmp_path, train=pictures is not None)
     shots = (("overview", "light", DESKTOP, "qa-overview"), ("annotators", "light", DESKTOP, "qa-annotators"),
-             ("flags", "dark", DESKTOP, "qa-flags-dark"), ("flags", "light", PHONE, "qa-flags-phone"))
-    with serve(tmp_path, writer) as sample:
+             ("flags", "dark", DESKTOP, "qa-flags-dark"), ("annotators/2", "light", PHONE, "qa-profile-phone"))
+    with running(services) as sample:
         for name, scheme, size, picture in shots:
             context = browser.new_context(color_scheme=scheme, viewport=size)
             page = context.new_page()
@@ -170,6 +176,20 @@ def test_the_sample_is_good_to_look_at(browser: Browser, tmp_path: Path, picture
             expect(page.locator("h1")).to_be_visible()
             screenshot(page, pictures, picture)
             context.close()
+        page = browser.new_page()
+        overview = page.request.get(f"{sample.url}/api/projects/{NUMBER}").json()
+        page.goto(f"{sample.url}/projects/{NUMBER}/overview")
+        alpha, cover = overview["controls"][0]["agreement"]["alpha"], overview["coverage"]
+        expect(page.locator(".says")).to_contain_text(f"α = {alpha['value']:.2f} ({alpha['low']:.2f}")
+        expect(page.locator(".key")).to_contain_text(f"{cover['given']:,}".replace(",", "\u202f"))
+        people = page.request.get(f"{sample.url}/api/projects/{NUMBER}/annotators").json()["rows"]
+        page.goto(f"{sample.url}/projects/{NUMBER}/annotators")
+        for row in people:
+            cells = page.locator("tr", has=page.get_by_role("link", name=row["name"])).locator("td")
+            shown = cells.all_inner_texts()
+            assert shown[0] == str(row["votes"]) and shown[1].strip() == f"{row['accuracy'] * 100:.0f}\u202f%"
+            assert shown[2] == f"{row['kappa']:.2f}"
+        page.close()
 
 
 def test_nothing_is_wider_than_a_phone(site: Site, browser: Browser) -> None:
@@ -251,9 +271,9 @@ def test_a_link_opens_its_task_in_label_studio(label_studio: LabelStudio, browse
     texts = [f"Would you kindly look at case number {number}?" for number in range(1, 4)]
     tasks = owner.import_tasks(project, [{"data": {"text": text}} for text in texts])
     writer = Writer(tasks=3, key=f"{project}.1764288000", first=tasks[0])
-    with serve(tmp_path, writer, label_studio_url=label_studio.url) as running:
+    with serve(tmp_path, writer, label_studio_url=label_studio.url) as served:
         page = log_in(browser, label_studio, account)
-        page.goto(f"{running.url}/projects/{project}/flags")
+        page.goto(f"{served.url}/projects/{project}/flags")
         page.locator(f"a.task:text-is('{tasks[1]}')").first.click()
         wait_for_text(page, texts[1])
         page.context.close()
