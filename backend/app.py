@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OPEN_ROUTES = frozenset({"/health"})
-QUIET_ROUTES = frozenset({"/health", "/metrics", "/static/<path:filename>", "/"})  # asked every few seconds
+QUIET_ROUTES = frozenset({  # asked every few seconds
+    "/health", "/metrics", "/static/<path:filename>", "/", "/api/projects/<project>/jobs",
+})
 CONTENT_SECURITY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"

@@ -1,4 +1,4 @@
-"""The figures of the QA site as data: JSON, and tables as CSV too. docs/openapi.json describes every route.
+"""The figures of the QA site as data: JSON, and tables as CSV too. static/openapi.json describes every route.
 
 Tables take ?sort=&order=&limit=&offset=; JSON gives 100 rows unless it is asked for more, CSV all of them.
 """
