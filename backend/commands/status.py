@@ -17,6 +17,7 @@ from backend.bootstrap import build_services
 from backend.commands.base import Arguments, Command, find_project, project_argument, say
 from backend.records import Job, JobState, Version
 from backend.routes.overview import Overview, ProjectView, overview
+from backend.routes.sentences import crowd
 from backend.services.served import consensus_version
 from backend.settings import Settings
 
@@ -87,6 +88,8 @@ def _show_project(view: ProjectView, versions: list[Version], now: datetime, con
     say(console, f"  {view.tasks} tasks{waiting}; {votes.total} votes by {votes.annotators} annotators")
     say(console, f"  read from Label Studio {_ago(view.sync.last_success, now)}")
     say(console, f"  {_published(view)}")
+    for sentence in crowd(view):
+        say(console, f"  {sentence}")
     for sentence in view.problems:
         say(console, f"  ! {sentence}", "yellow")
     for job in view.jobs:

@@ -53,6 +53,27 @@ class ControlFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CrowdFigures:
+    """What votes alone say of one control: there from the first votes on, before any version."""
+
+    control: str
+    tasks: int  # with a Dawid-Skene consensus
+    confidence: float | None  # mean, of the consensus
+    alpha: float | None  # Krippendorff's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorScore:
+    """How an annotator's votes on one control compare with what the others say."""
+
+    annotator: str
+    control: str
+    votes: int
+    accuracy: float | None  # leave-one-out
+    fault: str  # "" or constant, inverter, drifter, spammer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectView:
     """One project, as it is shown."""
 
@@ -67,6 +88,8 @@ class ProjectView:
     delivery: Delivery | None
     jobs: Sequence[Job]  # open ones, running first
     figures: Sequence[ControlFigures]
+    crowd: Sequence[CrowdFigures]  # () before the first statistics
+    scores: Sequence[AnnotatorScore]
     settings: Settings  # those that hold for this project
     delivers: bool  # whether its predictions are written into Label Studio in bulk
     notes: Sequence[str]  # what is as it is, and worth knowing
@@ -122,8 +145,31 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
         delivery=store.deliveries.latest(key), jobs=jobs, settings=settings,
         delivers=services.triggers.delivers(project),
         figures=control_figures(published.figures) if published else (), problems=found,
+        crowd=_crowd(services, key), scores=_scores(services, key),
         notes=[*notes, *problems.interruptions(recent, now)],
     )
+
+
+def _crowd(services: Services, key: str) -> list[CrowdFigures]:
+    document = services.statistics.overview(key)
+    return [
+        CrowdFigures(
+            control=each.name, tasks=each.consensus.tasks, confidence=each.consensus.mean_confidence,
+            alpha=each.agreement.alpha.value,
+        )
+        for each in (document.controls if document is not None else ())
+    ]
+
+
+def _scores(services: Services, key: str) -> list[AnnotatorScore]:
+    document = services.statistics.annotators(key)
+    return [
+        AnnotatorScore(
+            annotator=row.annotator, control=control, votes=figures.votes, accuracy=figures.accuracy.value,
+            fault=figures.fault,
+        )
+        for row in (document.rows if document is not None else ()) for control, figures in row.controls.items()
+    ]
 
 
 def redis_answers(settings: Settings) -> bool:

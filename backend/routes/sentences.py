@@ -14,6 +14,7 @@ from backend.services.triggers import rejected_in_a_row
 
 FEW_VOTES = 100  # below it, figures on held-out votes are rough
 NAIVE = ("prior", "pooled")
+NAMED = 5  # annotators in one sentence
 SAME_NATS = 0.005  # log-losses that differ by less are the same to people
 
 
@@ -31,6 +32,7 @@ def of_project(view: ProjectView, now: datetime) -> list[str]:
     said = [answering(view, now), *(quality(each) for each in view.figures)]
     if view.published and not view.figures:
         said.append("How good it is could not be measured yet: no vote was held out.")
+    said += crowd(view)
     return said + waiting(view, now) + list(view.notes)
 
 
@@ -83,6 +85,24 @@ def _against(served: Way, naive: list[Way]) -> str:
     if gain > 0:
         return f", and its probabilities are better than both {figures}" if len(losses) > 1 else f" {figures}"
     return f", and its probabilities are worse than the better of them {figures}"
+
+
+def crowd(view: ProjectView) -> list[str]:
+    """What votes alone say: the consensus, how far annotators agree, who labels unlike the others."""
+    said = []
+    for each in view.crowd:
+        if not each.tasks:
+            continue
+        sure = "" if each.confidence is None else f" with a mean confidence of {_percent(each.confidence)} %"
+        alpha = "" if each.alpha is None else f"; annotators agree with alpha {each.alpha:.2f}"
+        tasks = f"{each.tasks} task{' has' if each.tasks == 1 else 's have'}"
+        said.append(f"From votes alone, {tasks} a consensus on {each.control} (Dawid-Skene){sure}{alpha}.")
+    odd = {(score.annotator, score.fault) for score in view.scores if score.fault}
+    if odd:
+        named = ", ".join(f"{annotator} ({fault})" for annotator, fault in sorted(odd)[:NAMED])
+        more = f" and {len(odd) - NAMED} more" if len(odd) > NAMED else ""
+        said.append(f"Worth a look, since they label unlike the others: annotator {named}{more}.")
+    return said
 
 
 def waiting(view: ProjectView, now: datetime) -> list[str]:

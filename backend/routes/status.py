@@ -24,6 +24,7 @@ JOB_NAMES = {
     JobKind.ENCODE: "Encoding tasks",
     JobKind.TRAIN: "Training",
     JobKind.DELIVER: "Delivering predictions",
+    JobKind.STATISTICS: "Computing statistics",
 }
 
 
@@ -81,6 +82,13 @@ def _project(view: ProjectView, now: datetime) -> dict[str, Any]:
         "last_sync": _time(view.sync.last_success),
         "jobs": [_job(job) for job in view.jobs],
         "heldout": {each.control: _figures(each) for each in view.figures},
+        "consensus": {each.control: {
+            "method": "dawid-skene", "tasks": each.tasks, "mean_confidence": each.confidence, "alpha": each.alpha,
+        } for each in view.crowd},
+        "annotator_scores": [{
+            "annotator": each.annotator, "control": each.control, "votes": each.votes, "accuracy": each.accuracy,
+            "fault": each.fault or None,
+        } for each in view.scores],
         "verdict": sentences.newest_verdict(view),
         "versions": [_version(version) for version in view.versions],
         "delivered": _delivered(view),

@@ -18,7 +18,7 @@ from backend.records import (
     VoteCounts,
 )
 from backend.routes import sentences
-from backend.routes.overview import Overview, ProjectView, control_figures
+from backend.routes.overview import AnnotatorScore, CrowdFigures, Overview, ProjectView, control_figures
 from backend.settings import Settings
 from tests.backend.web.conftest import NOW
 from tests.backend.web.test_status_page import FIGURES, KEY, version
@@ -38,6 +38,7 @@ def view(*, votes=750, classes=3, changes=12, published=12, tried=(12,), setting
         "versions": [version(number, Verdict.PUBLISHED if number == published else Verdict.REJECTED)
                      for number in tried],
         "figures": control_figures(FIGURES), "settings": settings or Settings(), "delivers": True, "notes": (),
+        "crowd": (), "scores": (),
         "problems": ()}
     return ProjectView(**usual | more)
 
@@ -126,3 +127,15 @@ def test_a_rejected_version_is_told_with_its_reason():
     assert sentences.newest_verdict(view()) == ""
     assert sentences.newest_verdict(view(tried=(13, 12))) == "r13 was not published, r12 stays: It is not worse."
     assert "nothing is published yet" in sentences.newest_verdict(view(published=None, tried=(1,)))
+
+
+def test_what_votes_alone_say_is_there_before_any_version():
+    figures = CrowdFigures(control="politeness", tasks=12, confidence=0.91, alpha=0.456)
+    scores = [AnnotatorScore(annotator="7", control="politeness", votes=9, accuracy=0.3, fault="spammer"),
+              AnnotatorScore(annotator="8", control="politeness", votes=9, accuracy=0.9, fault="")]
+    said = sentences.of_project(view(published=None, crowd=[figures], scores=scores), NOW)
+    assert ("From votes alone, 12 tasks have a consensus on politeness (Dawid-Skene) with a mean confidence of 91 %; "
+            "annotators agree with alpha 0.46.") in said
+    assert "Worth a look, since they label unlike the others: annotator 7 (spammer)." in said
+    one = CrowdFigures(control="a", tasks=1, confidence=None, alpha=None)
+    assert sentences.crowd(view(crowd=[one])) == ["From votes alone, 1 task has a consensus on a (Dawid-Skene)."]
