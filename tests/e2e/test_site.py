@@ -150,8 +150,10 @@ def test_the_policy_blocks_inline_script_and_style(site: Site, page: Page) -> No
 def test_axe_finds_no_serious_fault(scheme: str, site: Site, browser: Browser) -> None:
     context = browser.new_context(color_scheme=scheme)
     page, axe, faults = context.new_page(), Axe(), {}
-    rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}  # nothing else depends on the colours
-    for address in PAGES if scheme == "light" else PAGES[1:-1:2]:
+    rules: dict[str, Any] = {"resultTypes": ["violations"]}
+    if scheme == "dark":
+        rules["runOnly"] = ["color-contrast"]  # nothing else depends on the colours
+    for address in PAGES[:4] + PAGES[5:] if scheme == "light" else PAGES[1:-1:2]:  # "tasks" is built as its other list
         page.goto(f"{site.url}/{address}")
         found = axe.run(page, options=rules).response
         assert found["passes"], address
