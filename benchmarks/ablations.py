@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.evaluation_sets import DEVELOPMENT, Source, text_encoder
+from benchmarks.evaluation_sets import DEVELOPMENT, without_content
 from model.config import LadderConfig
 from model.evaluate.baselines import BASELINES
 from model.evaluate.baselines.base import Fold
@@ -121,12 +121,12 @@ def _compared(found: Standings, model: str, metric: str) -> tuple[str, str]:
     return figure, gap(row, scale=100.0 if points else 1.0, digits=1 if points else 3)
 
 
-def write(source: Source, cells: Path, out: Path) -> None:
+def write(data: Path, cells: Path, out: Path) -> None:
     """benchmarks/results/ablations.md from cells."""
     rows = []
     for name in SETS:
         if (cells / name).is_dir():
-            problem = source.problem(name)
+            problem = without_content(data, name)
             store = CellStore(cells / name, fingerprint=problem.fingerprint, folds=FOLDS)
             rows += ablation_rows(name, standings(problem, store, FOLDS))
     titles = [
@@ -147,16 +147,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--cells", type=Path, required=True)
-    parser.add_argument("--encoder", default="minilm")
-    parser.add_argument("--tokens", type=Path)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args(arguments)
-    tokens = options.tokens or options.cells.parent / f"{options.cells.name}-tokens"
-    source = Source(
-        data=options.data, tokens=tokens, encoder=options.encoder,
-        encoder_id=text_encoder(options.encoder, "cpu").id, device="cpu",
-    )
-    write(source, options.cells, options.out)
+    write(options.data, options.cells, options.out)
     return 0
 
 

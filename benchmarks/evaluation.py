@@ -158,10 +158,10 @@ def parser() -> argparse.ArgumentParser:
         step = steps.add_parser(name)
         step.add_argument("--data", type=Path, required=True, help="folder with the sets, one folder each")
         step.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="SET")
-        step.add_argument("--encoder", default="minilm", help="minilm or a folder with another text encoder")
-        step.add_argument("--device", default="cpu")
-        step.add_argument("--tokens", type=Path, help="where encoded texts are kept; default: beside the cells")
     step = steps.choices["run"]
+    step.add_argument("--encoder", default="minilm", help="minilm or a folder with another text encoder")
+    step.add_argument("--device", default="cpu")
+    step.add_argument("--tokens", type=Path, help="where encoded texts are kept; default: beside the cells")
     step.add_argument("--out", type=Path, required=True, help="folder for the cells")
     step.add_argument("--models", nargs="+", default=[], metavar="MODEL", help="default: all")
     step.add_argument("--seeds", type=int, default=3, help=f"seeds of {', '.join(sorted(REPEATED))}; others get one")
@@ -182,17 +182,17 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     options = parser().parse_args(arguments)
+    if options.step == "report":
+        from benchmarks.evaluation_report import write
+
+        write(options.data, options.cells, options.sets, options.out)
+        return 0
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    cells = options.out if options.step == "run" else options.cells
+    cells = options.out
     source = Source(
         data=options.data, tokens=options.tokens or cells.parent / f"{cells.name}-tokens", encoder=options.encoder,
         encoder_id=text_encoder(options.encoder, "cpu").id, device=options.device,
     )
-    if options.step == "report":
-        from benchmarks.evaluation_report import write
-
-        write(source, cells, options.sets, options.out)
-        return 0
     work = Work(
         source=source, cells=cells, models=tuple(options.models), seeds=options.seeds,
         removal=tuple(options.removal), unseen=not options.removal_only, repeated=REPEATED | set(options.repeat),

@@ -14,7 +14,7 @@ from backend.formats.folder import read
 from backend.formats.problems import problem_of, texts_of
 from model.encoders import Encoder
 from model.evaluate.problem import Problem
-from model.evaluate.token_file import tokens_of
+from model.evaluate.token_file import no_content, tokens_of
 
 DEVELOPMENT = ("affective_text", "toxicity_spans")
 SETS = (
@@ -47,6 +47,12 @@ class Source:
             folder=self.tokens, progress=progress,
         )
         return problem_of(dataset, dataset.control(""), tokens)
+
+
+def without_content(data: Path, name: str) -> Problem:
+    """A set as far as votes go: enough to score cells."""
+    dataset = read(data / name, ReadOptions())
+    return problem_of(dataset, dataset.control(""), no_content)
 
 
 def text_encoder(source: str, device: str) -> Encoder:

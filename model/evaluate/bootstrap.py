@@ -60,16 +60,15 @@ def interval(values: Floats, *, level: float = 0.95) -> Interval:
 
 
 def jackknife(
-    figure: Callable[[NDArray[np.bool_]], float], task: NDArray[np.int64], *, groups: int = 20, level_t: float = 2.093
-) -> Interval:
-    """Interval of a figure that is no function of sums: `groups` times a twentieth of the tasks is left out.
+    figures: Callable[[NDArray[np.bool_]], Floats], task: NDArray[np.int64], *, groups: int = 20, level_t: float = 2.093
+) -> list[Interval]:
+    """Intervals of figures (K,) that are no functions of sums: `groups` times a twentieth of the tasks is left out.
 
-    `figure` takes a mask (M,) of the votes that are kept. `level_t` is Student's quantile for groups - 1.
+    `figures` takes a mask (M,) of the votes that are kept. `level_t` is Student's quantile for groups - 1. A figure
+    that is not there in every group has no interval.
     """
-    whole = figure(np.ones(len(task), np.bool_))
+    whole = figures(np.ones(len(task), np.bool_))
     group = np.random.default_rng(_SEED).permutation(int(task.max(initial=-1)) + 1) % groups
-    left = np.array([figure(group[task] != g) for g in range(groups)])
-    if not np.isfinite(left).all():
-        return Interval(whole, float("nan"), float("nan"))
-    error = float(np.sqrt((groups - 1) / groups * np.square(left - left.mean()).sum()))
-    return Interval(whole, whole - level_t * error, whole + level_t * error)
+    left = np.stack([figures(group[task] != g) for g in range(groups)])  # (groups, K)
+    reach = level_t * np.sqrt((groups - 1) / groups * np.square(left - left.mean(0)).sum(0))
+    return [Interval(float(w), float(w - r), float(w + r)) for w, r in zip(whole, reach, strict=True)]

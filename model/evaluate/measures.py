@@ -184,15 +184,13 @@ def kappa_distances(problem: Problem, found: Predicted) -> Mapping[str, Interval
     if not np.isfinite(true).any():
         return {}
 
-    def distance(kept: NDArray[np.bool_], norm: bool) -> float:
-        gap = _kappa(problem, row, said, kept) - _kappa(problem, row, problem.y[row].argmax(1), kept)
+    def distances(kept: NDArray[np.bool_]) -> Floats:
+        given = true if kept.all() else _kappa(problem, row, problem.y[row].argmax(1), kept)
+        gap = _kappa(problem, row, said, kept) - given
         gap = gap[np.isfinite(gap)]
-        return float(np.linalg.norm(gap) if norm else np.abs(gap).mean()) if len(gap) else float("nan")
+        return np.array([np.linalg.norm(gap), np.abs(gap).mean()]) if len(gap) else np.full(2, np.nan)
 
-    return {
-        "dic": jackknife(lambda kept: distance(kept, True), task),
-        "add": jackknife(lambda kept: distance(kept, False), task),
-    }
+    return dict(zip(("dic", "add"), jackknife(distances, task), strict=True))
 
 
 def _kappa(problem: Problem, row: Rows, label: Rows, kept: NDArray[np.bool_]) -> Floats:
