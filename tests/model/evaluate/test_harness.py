@@ -73,6 +73,34 @@ def test_no_vote_that_scores_is_ever_seen(problem, tmp_path):
         assert cell.shown.any() == (cell.key.setting == "half-visible")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Parrot:
+    """Gives back the votes that it is shown to who gave them, and knows nothing else."""
+
+    problem: object
+    models: tuple = ("parrot",)
+    uses_visible: bool = True
+    needs_visible: bool = True
+
+    notes = {}  # noqa: RUF012
+
+    def fit(self, fold):
+        return self
+
+    def answer(self, units, visible):
+        p = np.full((len(units), len(self.problem.votes.annotators), 3), 1 / 3)
+        for unit, annotator, value in zip(visible.unit, visible.annotator, visible.value, strict=True):
+            label = self.problem.space.classes.index(visible.values[value].data)
+            p[units.index(visible.units[unit]), annotator] = np.eye(3)[label]
+        return Answers(p={"parrot": p})
+
+
+def test_votes_that_were_shown_do_not_score(problem, tmp_path):
+    found = evaluated(problem, Plan(contenders=[Parrot(problem=problem)], settings=SETTINGS[1:2], folds=3), tmp_path)
+    figures = found.figures("parrot", "half-visible", (0,))
+    assert figures["log_loss"][0] == pytest.approx(np.log(3), abs=1e-6)
+
+
 def test_a_stopped_run_goes_on_and_adds_nothing_twice(problem, tmp_path):
     store = CellStore(tmp_path, fingerprint=problem.fingerprint, folds=3)
     plan = Plan(contenders=[PRIOR], settings=SETTINGS, folds=3)
