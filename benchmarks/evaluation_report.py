@@ -31,9 +31,9 @@ def write(data: Path, cells: Path, names: Sequence[str], out: Path) -> None:
     results = {name: to_json(standing, OURS) for name, standing in tables.items()}
     out.mkdir(parents=True, exist_ok=True)
     notes = out / "evaluation_notes.md"  # what was tried where a line is missed; written by hand
+    remarks = notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
     text = [
-        *_head(missing), *_judged(tables), *(notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []),
-        "",
+        *_head(missing), *_judged(tables, missing), *remarks, "",
         *_overview(tables, "unseen", None), *_overview(tables, "half-visible", GAPS),
         "![Differences to the best baseline](evaluation.png)", "",
         *(markdown(result, level=2) for result in results.values()),
@@ -67,9 +67,16 @@ def _head(missing: Sequence[str]) -> list[str]:
     ]
 
 
-def _judged(tables: Mapping[str, Standings]) -> list[str]:
-    rows = [[item.line, "hit" if item.hit else "**missed**", item.figures] for item in judge(tables, REMOVAL)]
-    return ["## The lines", "", *table(["line", "verdict", "figures"], rows), ""]
+def _judged(tables: Mapping[str, Standings], missing: Sequence[str]) -> list[str]:
+    """Verdicts; where sets are missing, a line over all sets is hit only as far as it has been looked at."""
+    so_far = f" on the {len(tables)} of {len(tables) + len(missing)} sets that were run" if missing else ""
+    rows = [
+        [item.line, ("hit" if item.hit else "**missed**") + ("" if "removed" in item.line else so_far), item.figures]
+        for item in judge(tables, REMOVAL)
+    ]
+    models = {model for found in tables.values() for setting in found.settings for model in found.models(setting)}
+    named = f"Baselines that were run: {', '.join(sorted(models - {'served', 'network'}))}."
+    return ["## The lines", "", *table(["line", "verdict", "figures"], rows), "", named, ""]
 
 
 def _overview(tables: Mapping[str, Standings], setting: str, among: Sequence[str] | None) -> list[str]:
