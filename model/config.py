@@ -13,12 +13,15 @@ from typing import Any, Literal, Self
 from model.errors import ModelError
 
 HeadKind = Literal["full", "lowrank", "shared"]
+Build = Literal["light", "qformer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkConfig:
     """Shape and training of the query network."""
 
+    build: Build = "light"  # or the Q-Former of BLIP-2, whose published size is 768 wide, 12 heads, 12 blocks
+    pretrained: str = ""  # of `qformer`: a local folder with its weights as safetensors; "" starts from scratch
     width: int = 128  # d, of queries; a multiple of `heads`
     heads: int = 4
     blocks: int = 2

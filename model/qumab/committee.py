@@ -9,6 +9,7 @@ Shape legend: M members, B units, Q = A + 1 queries (the last one generic), C cl
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from torch import Tensor
 from model.config import NetworkConfig
 from model.dataset import Tokens
 from model.qumab.batches import pad
+from model.qumab.builds import build_network
 from model.qumab.labels import GivenColumns, LabelTokens, tokens_of
 from model.qumab.network import QueryNetwork
 from model.qumab.slots import lay_out
@@ -100,7 +102,8 @@ class Committee:
     ) -> Committee:
         """Inverse of `arrays`. Raises KeyError or RuntimeError when they do not fit."""
         classes = sum(len(space.classes) for space in spaces.values())
-        network = QueryNetwork(members, annotators, classes, dim, config, torch.Generator().manual_seed(0))
+        untrained = replace(config, pretrained="")  # the arrays hold everything
+        network = build_network(members, annotators, classes, dim, untrained, torch.Generator().manual_seed(0))
         network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         return cls(network, spaces, device=device)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from model.config import NetworkConfig
 from model.qumab.batches import TokenStore
+from model.qumab.builds import build_network
 from model.qumab.network import QueryNetwork
 from model.qumab.slots import Slot
 
@@ -29,7 +30,7 @@ def new_network(
     """An untrained network whose members answer with an annotator prior: M times scores (Q, C) by control."""
     rng = torch.Generator().manual_seed(seed)
     classes = sum(len(slot.space.classes) for slot in slots.values())
-    network = QueryNetwork(len(priors), annotators, classes, store.dim, config, rng)
+    network = build_network(len(priors), annotators, classes, store.dim, config, rng)
     with torch.no_grad():
         network.token_mean.copy_(torch.from_numpy(store.centre))
         network.token_scale.copy_(torch.from_numpy(store.scale))

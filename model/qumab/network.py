@@ -105,11 +105,7 @@ class QueryNetwork(nn.Module):
         """Queries after the last block, (M, B, Q, d), and the mean token (B, D)."""
         x = ((tokens.float() - self.token_mean) * self.token_scale) * mask[..., None]
         mean_token = x.sum(1) / mask.sum(1, keepdim=True)  # (B, D)
-        visible = mask
-        if rng is not None and self.config.token_dropout > 0:
-            kept = keep_mask(mask.shape, self.config.token_dropout, rng)
-            visible = mask & (kept | ~(mask & kept).any(1, keepdim=True))  # never hide all tokens of a task
-        hidden = torch.zeros_like(visible, dtype=x.dtype).masked_fill(~visible, -torch.inf)  # (B, T)
+        hidden = hide(mask, self.config.token_dropout, rng)
         if self.config.pooled_path:
             x = torch.cat([mean_token[:, None], x], 1)
             hidden = nn.functional.pad(hidden, (1, 0))
@@ -125,3 +121,12 @@ class QueryNetwork(nn.Module):
     def penalty(self) -> Tensor:
         """Half the squared size of everything that belongs to one annotator alone, summed over members."""
         return 0.5 * self.deviation.square().sum() / self.config.width + self.heads.penalty()
+
+
+def hide(mask: Tensor, share: float, rng: torch.Generator | None) -> Tensor:
+    """What is added to the scores of tokens, (B, T): -inf for padding and, in training, for a share of the tokens."""
+    visible = mask
+    if rng is not None and share > 0:
+        kept = keep_mask(mask.shape, share, rng)
+        visible = mask & (kept | ~(mask & kept).any(1, keepdim=True))  # never hide all tokens of a task
+    return torch.zeros_like(visible, dtype=torch.float32).masked_fill(~visible, -torch.inf)
