@@ -1,7 +1,8 @@
 """`<Pairwise>`: which of two objects, left or right.
 
-A region is {"type": "pairwise", "from_name": "pw", "to_name": "pw", "value": {"selected": "left"}}: unlike everywhere
-else `to_name` is the control itself.
+A region is {"type": "pairwise", "from_name": "pw", "to_name": "pw", "value": {"selected": "left"}}: in annotations, unlike
+everywhere else, `to_name` is the control itself. A prediction names the left object there, since Label Studio's import
+drops predictions whose `to_name` is no object (1.23.2), without a word.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Pairwise(Control):
         """See `Control`."""
         if self.offered(value, data) is None:
             raise ModelError(f"Pairwise {self.name!r} does not offer this value of kind {value.kind.value!r}")
-        return [{**self.region("pairwise", {"selected": str(value.data)}, score), "to_name": self.name}]
+        return [self.region("pairwise", {"selected": str(value.data)}, score)]
 
     def offered(self, value: Value, data: Mapping[str, Any] = NO_DATA) -> Value | None:
         """See `Control`."""

@@ -45,7 +45,7 @@ def test_real_annotations_come_back(control: str, fixture: str, value: Value) ->
     assert read.decode(real) == value
     (made,) = read.encode(value, 0.75)
     assert made["score"] == 0.75 and made["origin"] == "prediction"
-    assert made["to_name"] == real[0]["to_name"] or read.tag != "Pairwise"
+    assert made["to_name"] == "t"  # an object, also for pairs: Label Studio's import drops anything else
     assert made["type"] == real[0]["type"] and set(made["value"]) == set(real[0]["value"])
     assert read.decode(json.loads(json.dumps([made]))) == value
     space = read.space()
