@@ -86,6 +86,21 @@ class TextEncoder:
                 found[row] = array
         return found
 
+    def spans(self, text: str) -> NDArray[np.int64]:
+        """Where each token of `encode` stands in the text, (T, 2) from and to; special tokens are empty: (0, 0).
+
+        Raises ModelError for a tokenizer that does not say.
+        """
+        try:
+            found = self._tokenizer(text, truncation=False, verbose=False, return_offsets_mapping=True)
+        except NotImplementedError as error:
+            raise ModelError("the tokenizer of this text encoder does not say where its tokens stand") from error
+        places = np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
+        if len(places) <= self._max_tokens:
+            return places if len(places) else np.zeros((1, 2), np.int64)
+        tail = self._max_tokens // 2
+        return np.concatenate([places[: self._max_tokens - tail], places[-tail:]])
+
     def _cut(self, text: str) -> list[int]:
         """Token ids, special ones included; the middle of a long text is left out."""
         ids: list[int] = self._tokenizer(text, add_special_tokens=True, truncation=False, verbose=False)["input_ids"]
