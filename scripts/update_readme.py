@@ -38,7 +38,7 @@ def folders() -> Iterator[tuple[str, str, list[Path]]]:
 
 def package_map() -> str:
     """Every folder, one line each."""
-    return "\n".join(["```", *(f"{folder:<28}{title}".rstrip() for folder, title, _ in folders()), "```"])
+    return "\n".join(["```", *(f"{folder:<32}{title}".rstrip() for folder, title, _ in folders()), "```"])
 
 
 def file_map() -> str:

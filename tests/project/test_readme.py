@@ -20,6 +20,12 @@ def test_file_map_and_settings_table_are_current() -> None:
     assert check.returncode == 0, "run `python scripts/update_readme.py`\n" + check.stderr
 
 
+def test_label_types_are_current() -> None:
+    command = [sys.executable, "scripts/update_label_types.py", "--check"]
+    check = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert check.returncode == 0, "run `python scripts/update_label_types.py`\n" + check.stderr
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_make_target_that_is_named_exists(document: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))

@@ -1,8 +1,8 @@
 """`<Pairwise>`: which of two objects, left or right.
 
-A region is {"type": "pairwise", "from_name": "pw", "to_name": "pw", "value": {"selected": "left"}}: in annotations, unlike
-everywhere else, `to_name` is the control itself. A prediction names the left object there, since Label Studio's import
-drops predictions whose `to_name` is no object (1.23.2), without a word.
+A region is {"type": "pairwise", "from_name": "pw", "to_name": "pw", "value": {"selected": "left"}}: in annotations,
+unlike everywhere else, `to_name` is the control itself. A prediction names the left object there, since Label Studio's
+import (1.23.2) drops predictions whose `to_name` is no object, without a word.
 """
 
 from __future__ import annotations

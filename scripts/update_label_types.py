@@ -1,0 +1,48 @@
+"""Rewrites the generated table of docs/label-types.md: every control tag, and what Polyvox does with it.
+
+What is modelled is read from the registry of controls, so the page cannot promise more than there is. A test fails when
+it is stale. Usage: python scripts/update_label_types.py [--check]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+PAGE = ROOT / "docs" / "label-types.md"
+BEGIN, END = "<!-- controls:begin -->", "<!-- controls:end -->"
+HOW = {
+    "choices": "`single`: one class; `multiple`: any set of classes, the empty one too; nested choices by their paths",
+    "rating": "one of 1 to `maxRating` stars, as classes",
+    "pairwise": "left or right",
+    "taxonomy": "paths of the tree; one with `maxUsages=\"1\"`, else any set; of a large tree the 256 chosen most",
+}
+
+
+def table() -> str:
+    """A row for each control tag of Label Studio."""
+    from backend.labeling.controls import MODELLED
+    from backend.labeling.controls.unmodelled import RECOGNISED
+
+    lines = ["| Tag | Votes | Prediction | Consensus and agreement | How |", "| --- | --- | --- | --- | --- |"]
+    for kind, (tag, _) in sorted(MODELLED.items()):
+        lines.append(f"| `{tag}` | yes | yes | yes | {HOW[kind]} |")
+    for tag, does in sorted(RECOGNISED.values()):
+        lines.append(f"| `{tag}` | no | no | no | not yet: it {does}; annotations are kept as they are |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    old = PAGE.read_text(encoding="utf-8")
+    before, rest = old.split(BEGIN)
+    new = f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}"
+    if "--check" in sys.argv:
+        return int(old != new)
+    PAGE.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
