@@ -84,7 +84,7 @@ class Training:
         self._require_enough(record, material)
         self._encode(material.texts, progress)
         data = self._training_set(project, material)
-        published = self._comparable(project)
+        published = self._comparable(project, data.tokens(list(material.texts)[:1]))
         percent = self._settings.heldout_percent
         untouched = min(percent, _heldout_percent(published, percent))  # neither it nor the new one trained on these
         full = full or self._last_was_rejected(project) or untouched < percent
@@ -174,13 +174,14 @@ class Training:
         # The ladder weighs ACCEPTED votes by it; the votes themselves keep weight 1.
         return replace(self._ladder or LadderConfig.preset("polyvox"), echo_weight=self._settings.echo_weight)
 
-    def _comparable(self, project: str) -> Loaded | None:
-        """The published version, unless another encoder made its features: then neither its weights nor its
-        predictions mean anything here."""
+    def _comparable(self, project: str, sample: Sequence[NDArray[np.float16]]) -> Loaded | None:
+        """The published version, unless its features were of another make: by another encoder, or of other modalities
+        because the labeling configuration shows other things now. Then neither its weights nor its predictions mean
+        anything here. `sample`: the tokens of one task."""
         loaded = self._registry.published(project)
         if loaded is None or trained_on(loaded) != self._features.encoder_id:
             return None
-        return loaded
+        return loaded if all(tokens.shape[1] == loaded.ladder.dim for tokens in sample) else None
 
     def _last_was_rejected(self, project: str) -> bool:
         tried = self._store.versions.recent(project, limit=1)

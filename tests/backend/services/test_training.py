@@ -12,6 +12,7 @@ import pytest
 import model.ensemble.ladder as ladder_module
 from backend.errors import JobFailed
 from backend.records import Verdict
+from backend.services.token_cache import TokenCache
 from model.ensemble.ladder import Judgement
 from model.evaluate.splits import is_heldout
 from model.votes import Provenance
@@ -200,6 +201,19 @@ def test_another_encoder_starts_from_scratch(shop: Workshop, seen: list[dict[str
     assert shop.train()["verdict"] == Verdict.PUBLISHED
     assert seen[1]["previous"] is None
     assert shop.store.versions.recent(KEY)[0].figures["encoder"] == "other-24"
+
+
+def test_features_of_another_width_start_from_scratch(shop: Workshop, seen: list[dict[str, Any]]) -> None:
+    """The labeling configuration shows other things now, an image beside the text for instance."""
+    shop.train()
+    shop.features.close()
+    wider = WordHashEncoder(24, name="other")
+    wider.id = shop.encoder.id
+    shop.features._factory = lambda: wider
+    shop.features._encoder = None
+    shop.features._cache = TokenCache(shop.features._cache._folder.with_name("wider"), max_mb=16)
+    assert shop.train()["verdict"] == Verdict.PUBLISHED
+    assert seen[1]["previous"] is None
 
 
 def test_where_more_is_held_out_now_only_what_neither_version_saw_judges(
