@@ -101,7 +101,7 @@ def curve(sizes: Sequence[int], rounds: int) -> list[dict[str, float]]:
 
 
 def markdown(found: Mapping[str, Any]) -> str:
-    rows = [f"| {row['way']} | {row['parameters']:,.0f} | {row['operations'] / 1e6:.2f} | {row['ms']:.4f} |"
+    rows = [f"| {row['way']} | {row['parameters']:,.0f} | {row['operations'] / 1e6:.4f} | {row['ms']:.4f} |"
             for row in found["table"]]
     steps = [f"| {row['annotators']:,} | {row['ms']:.0f} | {row['ms'] / row['annotators']:.2f} | "
              f"{row['ms'] / BATCH / 3.6:.2f} |" for row in found["curve"]]
