@@ -151,9 +151,10 @@ def report(found: Sequence[Explained]) -> dict[str, Any]:
 def markdown(found: Mapping[str, Any]) -> str:
     rows = [f"| {name} | {value['mean']:.3f} | {value['low']:.3f} to {value['high']:.3f} |"
             for name, value in found["figures"].items()]
+    options = f"{' --single' if found['single'] else ''} --tasks {found['tasks']}"
     return "\n".join([
         "# Do explanations hold?", "",
-        f"`python -m benchmarks.explanations`, {found['dataset']}: {found['votes']} votes on {found['tasks']} held-out "
+        f"`python -m benchmarks.explanations{options}`, {found['dataset']}: {found['votes']} votes on {found['tasks']} held-out "
         f"tasks, {found['with rationale']} of them with a rationale. Mean over votes, 95 % by bootstrap over tasks. "
         f"{'One light network' if found['single'] else 'The committee of light networks'} alone, otherwise the default "
         "configuration; a development set, on which hyperparameters were chosen, though not by rationales.", "",
