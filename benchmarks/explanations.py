@@ -154,10 +154,10 @@ def markdown(found: Mapping[str, Any]) -> str:
     options = f"{' --single' if found['single'] else ''} --tasks {found['tasks']}"
     return "\n".join([
         "# Do explanations hold?", "",
-        f"`python -m benchmarks.explanations{options}`, {found['dataset']}: {found['votes']} votes on {found['tasks']} held-out "
-        f"tasks, {found['with rationale']} of them with a rationale. Mean over votes, 95 % by bootstrap over tasks. "
-        f"{'One light network' if found['single'] else 'The committee of light networks'} alone, otherwise the default "
-        "configuration; a development set, on which hyperparameters were chosen, though not by rationales.", "",
+        f"`python -m benchmarks.explanations{options}`, {found['dataset']}: {found['votes']} votes on {found['tasks']} "
+        f"held-out tasks, {found['with rationale']} of them with a rationale. Mean over votes, 95 % by bootstrap over "
+        f"tasks. {'One light network' if found['single'] else 'The committee of light networks'} alone, otherwise the "
+        "default configuration; a development set, on which hyperparameters were chosen, though not by rationales.", "",
         "| | mean | 95 % |", "|---|---|---|", *rows, "",
         f"Probability of the answered class: {found['start']:.3f} with all tokens; after 10, 20, 30, 50, 70 % are gone "
         f"by attention {_numbers(found['curves']['by_weight'])}, by chance {_numbers(found['curves']['by_chance'])}.",
