@@ -2,10 +2,10 @@
 
     python -m benchmarks.deep_crowds --data FOLDER [--sets product_match] [--seeds 5] [--out benchmarks/results]
 
-FOLDER holds data sets with texts and gold labels, which are not part of the project. Features are the mean tokens of the
-default text encoder. Four fifths of the tasks are learned from by their votes alone, the rest is judged by gold. Beside
-the methods stand the majority class, which learns nothing, and the same classifier trained on gold labels, which no
-crowd can give. Intervals are 95 %, by a bootstrap over the judged tasks of all seeds.
+FOLDER holds data sets with texts and gold labels, which are not part of the project. Features are the mean tokens of
+the default text encoder. Four fifths of the tasks are learned from by their votes alone, the rest is judged by gold.
+Beside the methods stand the majority class, which learns nothing, and the same classifier trained on gold labels, which
+no crowd can give. Intervals are 95 %, by a bootstrap over the judged tasks of all seeds.
 """
 
 from __future__ import annotations
@@ -128,11 +128,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         made = [load(arguments.data, name, arguments.tokens or Path(scratch)) for name in arguments.sets]
         pages = [[f"## {data.name}", "", *table(data, arguments.seeds), ""] for data in made]
+    about = machine()
     head = [
         "# Classifiers learned from crowds", "",
-        f"Made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by `python -m benchmarks.deep_crowds --data FOLDER` on {machine()};"
-        f" {arguments.seeds} seeds, each with another fifth of the tasks held out. Accuracy and calibration error"
-        " against gold, with 95 % intervals by a bootstrap over tasks. No method sees a gold label but the last.", "",
+        f"Made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by `python -m benchmarks.deep_crowds --data FOLDER` on"
+        f" {about['cores']} cores, load {about['load'][0]:.1f}; {arguments.seeds} seeds, each with another fifth of the"
+        " tasks held out. Accuracy and calibration error are against gold, with 95 % intervals by a bootstrap over"
+        " tasks. No method sees a gold label but the last.", "",
     ]
     (arguments.out / "deep_crowds.md").write_text("\n".join([*head, *(line for page in pages for line in page)]))
 

@@ -30,7 +30,7 @@ class CrowdLayer(nn.Module):
         return torch.einsum("nkc,nc->nk", self.own[annotator], p)
 
     def penalty(self) -> Tensor:
-        """Nothing: the start at the identity is all that holds the matrices."""
+        """Nothing: the start at the identity (and the optimiser's decay) is all that holds the matrices."""
         return self.own.new_zeros(())
 
 

@@ -2,9 +2,9 @@
 
     learn("crowd-layer", features, answers, TrainingConfig(seed=1)).classify(features)  # (B, C)
 
-`train-<aggregate>` fits the classifier to what an aggregator of `model.crowd` says (mv: majority vote, soft: shares of
-the votes, ds: Dawid-Skene, glad: GLAD), weighed equally, by cross-entropy with its posterior. A tenth of the units is
-kept back for early stopping, by the same loss: no method ever sees a gold label.
+`train-<aggregate>` fits the classifier to what an aggregator of `model.crowd` says (mv: the label of the majority;
+soft: shares of the votes, ds: Dawid-Skene, glad: GLAD, by their posteriors), every unit weighing the same. A tenth of
+the units is kept back for early stopping, by the same loss: no method ever sees a gold label.
 
 Shape legend: U units, B units asked for, N votes, A annotators, C classes, D dim of the features.
 """
@@ -136,8 +136,10 @@ class _Training:
         self.check = np.zeros(len(features), np.bool_)
         self.check[kept] = True
         if self.layer is None:
-            posterior = make(_AGGREGATES[method]).fit(answers).posterior
-            self.target = torch.as_tensor(posterior, dtype=torch.float32, device=device)  # (U, C)
+            fitted = make(_AGGREGATES[method]).fit(answers)
+            hard = np.eye(classes)[np.maximum(fitted.label, 0)]  # of a majority only the winner counts
+            target = hard if method == "train-mv" else fitted.posterior
+            self.target = torch.as_tensor(target, dtype=torch.float32, device=device)  # (U, C)
             self.rows = voted  # units
             self.unit = voted
         else:
@@ -192,11 +194,16 @@ class _Training:
         if self.layer is None:
             x = self.x[torch.as_tensor(rows)]
             return F.cross_entropy(self.network(x), self.target[torch.as_tensor(rows)])
-        answers = self.answers
-        x = self.x[torch.as_tensor(answers.unit[rows].astype(np.int64))]
-        p = F.softmax(self.network(x), -1).clamp_min(_FLOOR)
-        scores = self.layer(p, x, torch.as_tensor(answers.annotator[rows].astype(np.int64)))
-        return F.cross_entropy(scores, torch.as_tensor(answers.label[rows].astype(np.int64)))
+        answers, device = self.answers, self.x.device
+        unit, who, said = (
+            torch.as_tensor(column[rows].astype(np.int64), device=device)
+            for column in (answers.unit, answers.annotator, answers.label)
+        )
+        x = self.x[unit]
+        scores = self.layer(F.softmax(self.network(x), -1).clamp_min(_FLOOR), x, who)
+        weight = torch.as_tensor(answers.weights[rows], dtype=torch.float32, device=device)
+        loss: Tensor = (F.cross_entropy(scores, said, reduction="none") * weight).sum()
+        return loss / weight.sum().clamp_min(_FLOOR)
 
     def _batches(self, rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         for start in range(0, len(rows), self.config.batch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -74,6 +76,26 @@ def test_learning_annotators_is_better_than_the_majority_where_many_are_wrong_th
     answers = crowd(truth, 5, sound=4, inverters=2)
     majority, together = (learn(method, features, answers, QUICK) for method in ("train-mv", "crowd-layer"))
     assert accuracy(together, features, truth) > accuracy(majority, features, truth) + 0.05
+
+
+def test_every_method_is_a_method_of_its_own() -> None:
+    features, truth = world(9, units=120)
+    answers = crowd(truth, 10)
+    quick = TrainingConfig(hidden=16, epochs=4)
+    found = {learn(method, features, answers, quick).classify(features).tobytes() for method in METHODS}
+    assert len(found) == len(METHODS)
+
+
+@pytest.mark.parametrize("method", ["crowd-layer", "conal"])
+def test_votes_weigh_what_they_weigh(method: str) -> None:
+    features, truth = world(11, units=200)
+    answers = crowd(truth, 12)
+    lying = answers.annotator == 0
+    liars = dataclasses.replace(answers, label=np.where(lying, (answers.label + 1) % 3, answers.label).astype(np.int32))
+    hushed = dataclasses.replace(liars, weight=np.where(lying, 1e-6, 1.0))
+    quick = TrainingConfig(hidden=16, epochs=8)
+    loud, quiet = (learn(method, features, each, quick).classify(features) for each in (liars, hushed))
+    assert not np.allclose(loud, quiet, atol=1e-3)
 
 
 @pytest.mark.parametrize("method", METHODS)
