@@ -2,6 +2,7 @@
 
 from backend.commands import (
     aggregate,
+    aggregate_deep,
     agreement,
     annotator_token,
     convert,
@@ -23,7 +24,8 @@ from backend.commands.base import Command
 COMMANDS: tuple[Command, ...] = (
     serve.COMMAND, worker.COMMAND, status.COMMAND, train.COMMAND, deliver.COMMAND, predict.COMMAND,
     annotator_token.COMMAND, overrides.COMMAND, report.COMMAND, export_blind.COMMAND,
-    aggregate.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND, convert.COMMAND, evaluate.COMMAND,
+    aggregate.COMMAND, aggregate_deep.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND,
+    convert.COMMAND, evaluate.COMMAND,
 )
 
 __all__ = ["COMMANDS", "Command"]

@@ -9,13 +9,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from backend.commands import aggregate, agreement, convert, identify, simulate
+from backend.commands import aggregate, aggregate_deep, agreement, convert, identify, simulate
 from backend.commands.base import Command
 
 PAGE = Path(__file__).parents[2] / "docs" / "crowd.md"
 BEGIN, END = "<!-- commands:begin -->", "<!-- commands:end -->"
 CROWD_COMMANDS: tuple[Command, ...] = (
-    aggregate.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND, convert.COMMAND,
+    aggregate.COMMAND, aggregate_deep.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND, convert.COMMAND,
 )
 
 
