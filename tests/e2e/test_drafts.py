@@ -117,7 +117,7 @@ def drafts_of(stock: LabelStudio, account: Account, tasks: list[int]) -> dict[in
         mine = [draft for draft in listed if draft["user"] == account.email]
         assert len(mine) <= 1
         if mine:
-            found[task] = mine[0]
+            found[task] = {name: value for name, value in mine[0].items() if name != "created_ago"}  # moves by itself
     return found
 
 
