@@ -7,6 +7,7 @@ is right for a demo or a test on one machine, and wrong for a server that others
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,7 @@ def label_studio(
 ) -> Service:
     """A Label Studio service over the folder `data`, not started yet. `extra_env` holds settings of the middleware."""
     data.mkdir(parents=True, exist_ok=True)
+    keep_secret_key(data)
     address = url(port)
     env = clean_env(
         DJANGO_SETTINGS_MODULE="labelstudio.polyvox_settings",
@@ -69,6 +71,15 @@ def label_studio(
         "--host", address,
     ]
     return Service("Label Studio", command, env=env, log=log, health=f"{address}/health", cwd=data)
+
+
+def keep_secret_key(data: Path) -> None:
+    """Give a new data folder its secret key. Label Studio (1.23.2) makes one itself, but once in fifty times it begins
+    with a dollar sign, is read back as empty at the next start, and every session and token is void."""
+    file = data / ".env"
+    if not file.exists():
+        file.touch(mode=0o600)
+        file.write_text(f"SECRET_KEY={secrets.token_hex(32)}\n")
 
 
 def url(port: int) -> str:

@@ -28,7 +28,7 @@ LABEL_CONFIG = """<View>
 OWNER = Owner(email="owner@example.com", password="owner-password-1", token="0123456789abcdef0123456789abcdef01234567")
 PASSWORD = "annotator-password-1"
 ANNOTATORS = tuple(f"annotator{number}@example.com" for number in range(1, 5))
-TEMPLATE = f"label-studio-{VERSION}-{len(ANNOTATORS)}"  # change the name whenever what is prepared changes
+TEMPLATE = f"label-studio-{VERSION}-{len(ANNOTATORS)}-key"  # change the name whenever what is prepared changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
