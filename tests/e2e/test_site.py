@@ -236,6 +236,7 @@ def test_a_page_of_another_site_changes_nothing(site: Site, page: Page, tmp_path
 
 def test_keys_are_enough(site: Site, page: Page) -> None:
     page.goto(f"{site.url}/projects/{NUMBER}/annotators")
+    page.wait_for_load_state("networkidle")  # on a busy machine the page may still be at work when a key is pressed
     page.keyboard.press("Tab")
     expect(page.locator(":focus")).to_have_text("Skip to the content")
     page.keyboard.press("Enter")
