@@ -125,7 +125,9 @@ def speed(unit: NDArray[np.integer], annotator: NDArray[np.integer], seconds: Fl
 
 def grouped_median(group: NDArray[np.integer], value: Floats, n_groups: int) -> Floats:
     """(n_groups,) median of `value` in each group; NaN for empty ones."""
-    order = np.lexsort((value, group))
+    order = np.argsort(value)
+    narrow = group.astype(np.uint16) if n_groups <= 1 << 16 else group  # these are sorted digit by digit
+    order = order[np.argsort(narrow[order], kind="stable")]
     n = np.bincount(group, minlength=n_groups)
     first = np.cumsum(n) - n
     ordered = np.append(value[order], np.nan)

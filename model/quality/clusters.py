@@ -18,7 +18,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 
 from model.crowd.answers import AnswerMatrix
-from model.quality.agreement import pairwise_agreement
+from model.quality.agreement import Pairwise, pairwise_agreement
 
 Floats = NDArray[np.float64]
 _MOST = 8  # clusters that are tried
@@ -40,10 +40,12 @@ class Groups:
         return self.within - self.between
 
 
-def group_annotators(answers: AnswerMatrix, n_clusters: int | None = None, *, strength: float = 5.0) -> Groups:
-    """Cluster the annotators; with fewer than three everybody is in one group."""
+def group_annotators(
+    answers: AnswerMatrix, n_clusters: int | None = None, *, strength: float = 5.0, pairs: Pairwise | None = None
+) -> Groups:
+    """Cluster the annotators; with fewer than three everybody is in one group. `pairs` are theirs, where known."""
     n = len(answers.annotators)
-    pairs = pairwise_agreement(answers)
+    pairs = pairs or pairwise_agreement(answers)
     if n < 3 or len(answers) == 0:
         member = np.zeros(n, dtype=np.int64)
         return _describe(answers.annotators, member, pairs.percent, 0.0)

@@ -1,9 +1,10 @@
 """Bootstrap intervals for agreement figures: units are drawn again, since votes on one unit are not independent.
 
-A draw is a vector of how often each unit was taken; alpha, percent agreement and the rest only need the weighted
-coincidences, so a draw costs one product with the units' small tables.
+A figure only depends on how often each *pattern* of votes (so many for the first class, so many for the second ...) was
+drawn, and units with one pattern are alike: drawing n units again is drawing the numbers of the patterns from a
+multinomial. There are far fewer patterns than units, so a draw costs next to nothing.
 
-Shape legend: U units, C classes, B draws.
+Shape legend: U units, R patterns, C classes, B draws.
 """
 
 from __future__ import annotations
@@ -37,17 +38,19 @@ def alpha_interval(
     counts, votes = counts[votes > 1], votes[votes > 1]
     if not len(counts):
         return Interval(value=float("nan"), low=float("nan"), high=float("nan"))
-    scaled = counts / (votes - 1.0)[:, None]
+    patterns, times = _patterns(counts)
+    votes = patterns.sum(axis=1)
+    n_classes = counts.shape[1]
+    scaled = patterns / (votes - 1.0)[:, None]
+    tables = scaled[:, :, None] * patterns[:, None, :]  # (R, C, C) coincidences of one unit of each pattern
+    tables[:, np.arange(n_classes), np.arange(n_classes)] -= scaled
+    flat = tables.reshape(len(patterns), -1)
 
-    def alpha(times: Floats) -> float:
-        taken = scaled * times[:, None]
-        table = taken.T @ counts
-        table[np.diag_indices_from(table)] -= taken.sum(axis=0)
-        return alpha_of(table, level)
+    def alpha(taken: Floats) -> float:
+        return alpha_of((taken @ flat).reshape(n_classes, n_classes), level)
 
-    rng = np.random.default_rng(seed)
-    drawn = [alpha(_draw(rng, len(counts))) for _ in range(draws)]
-    return _interval(alpha(np.ones(len(counts))), np.array(drawn), coverage)
+    drawn = [alpha(row) for row in _draws(times, draws, seed)]
+    return _interval(alpha(times), np.array(drawn), coverage)
 
 
 def percent_interval(answers: AnswerMatrix, *, draws: int = 500, coverage: float = 0.95, seed: int = 0) -> Interval:
@@ -67,16 +70,26 @@ def ratio_interval(
     part, whole = part[keep], whole[keep]
     if not len(part):
         return Interval(value=float("nan"), low=float("nan"), high=float("nan"))
-    rng = np.random.default_rng(seed)
-    drawn = []
-    for _ in range(draws):
-        times = _draw(rng, len(part))
-        drawn.append(float(times @ part) / max(float(times @ whole), 1e-300))
-    return _interval(float(part.sum() / whole.sum()), np.array(drawn), coverage)
+    patterns, times = _patterns(np.stack([part, whole], axis=1))
+    totals = _draws(times, draws, seed) @ patterns  # (B, 2)
+    drawn = totals[:, 0] / np.maximum(totals[:, 1], 1e-300)
+    return _interval(float(part.sum() / whole.sum()), drawn, coverage)
 
 
-def _draw(rng: np.random.Generator, n: int) -> Floats:
-    return np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
+def _patterns(rows: Floats) -> tuple[Floats, Floats]:
+    """Distinct rows (R, ...) of (U, ...), and how often each is there (R,)."""
+    code = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:  # a few columns of few distinct numbers: quicker than to compare whole rows
+        values, place = np.unique(column, return_inverse=True)
+        code = np.unique(code * len(values) + place, return_inverse=True)[1]
+    _, first, times = np.unique(code, return_index=True, return_counts=True)
+    return rows[first], times.astype(np.float64)
+
+
+def _draws(times: Floats, draws: int, seed: int) -> Floats:
+    """(B, R) how often each pattern is drawn when as many units as there are are drawn again."""
+    n = int(times.sum())
+    return np.random.default_rng(seed).multinomial(n, times / n, size=draws).astype(np.float64)
 
 
 def _interval(value: float, drawn: Floats, coverage: float) -> Interval:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.crowd.answers import AnswerMatrix
+from model.crowd.sums import softmax_rows
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -68,11 +69,9 @@ def slips(
         )
     logs = [_logs(source, n, n_classes) for source in (own, others)]
     weights = _weights(logs, label)
-    q = weights[0] * logs[0] + weights[1] * logs[1]
-    q -= q.max(axis=1, keepdims=True)
     rows = np.arange(n)
-    p = np.exp(q)
-    p /= p.sum(axis=1, keepdims=True)
+    p = weights[0] * logs[0] + weights[1] * logs[1]
+    softmax_rows(p)
     given = np.clip(p[rows, label], 1e-9, 1.0 - 1e-9)
     score = np.log(SLIP_RATE / (1.0 - SLIP_RATE)) + np.log((1.0 - given) / ((n_classes - 1) * given))
     best = p.argmax(axis=1)
@@ -100,16 +99,16 @@ def _weights(logs: Sequence[Floats], label: Codes) -> tuple[float, float]:
     start = np.array([1.0 / max(sum(there), 1) if here else 0.0 for here in there])
     w = start.copy()
     for _ in range(8):
-        p = np.exp(w[0] * logs[0] + w[1] * logs[1])
-        p /= p.sum(axis=1, keepdims=True)
-        mean = [(p * each).sum(axis=1) for each in logs]
+        p = w[0] * logs[0] + w[1] * logs[1]
+        softmax_rows(p)
+        mean = [np.einsum("nc,nc->n", p, each) for each in logs]
         slope = np.array([
             (m - each[rows, label]).sum() for m, each in zip(mean, logs, strict=True)
         ]) + _RIDGE * (w - start)
         bend = _RIDGE * np.eye(2)
         for i in range(2):
             for j in range(2):
-                bend[i, j] += ((p * logs[i] * logs[j]).sum(axis=1) - mean[i] * mean[j]).sum()
+                bend[i, j] += np.einsum("nc,nc,nc->", p, logs[i], logs[j]) - mean[i] @ mean[j]
         step = np.linalg.solve(bend, slope)
         w = np.where(there, np.clip(w - step, 0.0, 3.0), 0.0)
         if np.abs(step).max() < 1e-4:

@@ -26,19 +26,16 @@ def compute(material: Material, judge: Judge, *, tasks_present: int, progress: P
         changes=material.stamp.changes, votes=len(material.given),
         model_version=published.name if published is not None and material.evidence is not None else None,
     )
-    known = 0
-    if material.evidence is not None:
-        known = len(set(material.evidence.annotators) & set(material.given.annotators))
     progress(0.5, "describing annotators")
     table, profiles = annotators(material, subjects, header)
     progress(0.7, "looking for slips")
     flagged = flags(material, subjects, header)
     progress(0.85, "describing tasks")
     return {
-        (DocumentKind.OVERVIEW, ""): overview(material, subjects, header, tasks_present, known),
+        (DocumentKind.OVERVIEW, ""): overview(material, subjects, header, tasks_present),
         (DocumentKind.ANNOTATORS, ""): table,
         **{(DocumentKind.PROFILE, profile.row.annotator): profile for profile in profiles},
         (DocumentKind.TASKS, ""): tasks(material, subjects, header),
         (DocumentKind.FLAGS, ""): flagged,
-        (DocumentKind.CONSENSUS, ""): consensus(subjects, header),
+        (DocumentKind.CONSENSUS, ""): consensus(material, subjects, header),
     }

@@ -65,7 +65,7 @@ class Coverage:
     tasks: int  # present in Label Studio
     annotators: int  # with at least one current vote
     given: int  # (task, annotator) pairs with a vote
-    predicted: int  # gaps that the published version predicts: tasks with a text, annotators it knows
+    predicted: int  # gaps of annotators whom the published version knows
     missing: int  # gaps without a prediction
     votes_per_task: tuple[int, ...]  # [n] = tasks labelled by n annotators, for n = 0, 1, ...; the last is "or more"
 

@@ -38,11 +38,11 @@ _MOST_COUNTED = 12  # annotators a task; more are counted together
 _BINS = 10
 
 
-def overview(material: Material, subjects: Sequence[Subject], header: Header, tasks: int, known: int) -> Overview:
-    """`tasks` are those present in Label Studio, `known` the annotators that the published version predicts."""
+def overview(material: Material, subjects: Sequence[Subject], header: Header, tasks: int) -> Overview:
+    """`tasks` are those present in Label Studio."""
     config = material.config
     return Overview(
-        header=header, coverage=coverage(material, tasks, known),
+        header=header, coverage=coverage(material, tasks),
         controls=tuple(_control(material, subject) for subject in subjects),
         unmodelled=tuple(
             UnmodelledControl(name=each.name, tag=each.tag, reason=each.reason)
@@ -55,18 +55,19 @@ def overview(material: Material, subjects: Sequence[Subject], header: Header, ta
     )
 
 
-def coverage(material: Material, tasks: int, known: int) -> Coverage:
-    """The annotation matrix."""
+def coverage(material: Material, tasks: int) -> Coverage:
+    """The annotation matrix. Of the gaps those are predicted whose annotators the published version knows."""
     votes, people = material.given, len(material.given.annotators)
     pairs = np.unique(material.task[votes.unit].astype(np.int64) * max(people, 1) + votes.annotator)
     per_task = np.bincount(np.unique(pairs // max(people, 1), return_inverse=True)[1]) if len(pairs) else pairs
     voted, tasks = len(per_task), max(tasks, len(per_task))
     counted = np.bincount(np.minimum(per_task, _MOST_COUNTED), minlength=1)
     counted[0] = tasks - voted
-    gaps = tasks * people - len(pairs)
-    predicted = min(gaps, round(gaps * min(known, people) / people)) if people else 0
+    known = set() if material.evidence is None else set(material.evidence.annotators)
+    gaps = tasks - np.bincount(pairs % max(people, 1), minlength=people)  # (A,)
+    predicted = sum(int(n) for name, n in zip(votes.annotators, gaps, strict=True) if name in known)
     return Coverage(
-        tasks=tasks, annotators=people, given=len(pairs), predicted=predicted, missing=gaps - predicted,
+        tasks=tasks, annotators=people, given=len(pairs), predicted=predicted, missing=int(gaps.sum()) - predicted,
         votes_per_task=tuple(counted.tolist()),
     )
 

@@ -119,7 +119,7 @@ def _found(material: Material, subject: Subject) -> Found:
     repeats, predictable = _repeats(material, subject), _predictability(subject)
     pairs = pairwise_agreement(answers) if people <= PAIRS_OF else None
     agreement = _with_others(subject)
-    groups = group_annotators(answers).member if 2 < people <= PAIRS_OF else None
+    groups = group_annotators(answers, pairs=pairs).member if 2 < people <= PAIRS_OF else None
     skill = None if judged.glad is None else judged.glad.skill
     wrong = 1.0 - faults.probability[Fault.NONE]
     figures: list[AnnotatorFigures | None] = []

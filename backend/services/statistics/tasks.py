@@ -37,24 +37,20 @@ def tasks(material: Material, subjects: Sequence[Subject], header: Header) -> Ta
     return Tasks(header=header, controls={subject.name: _lists(material, subject) for subject in subjects})
 
 
-def consensus(subjects: Sequence[Subject], header: Header) -> Consensus:
+def consensus(material: Material, subjects: Sequence[Subject], header: Header) -> Consensus:
     """Labels of all units with votes."""
-    return Consensus(header=header, controls={subject.name: _columns(subject) for subject in subjects})
+    return Consensus(header=header, controls={subject.name: _columns(material, subject) for subject in subjects})
 
 
-def _columns(subject: Subject) -> ConsensusColumns:
+def _columns(material: Material, subject: Subject) -> ConsensusColumns:
     votes = np.bincount(subject.votes.unit, minlength=len(subject.votes.units))
-    rows = sorted(np.flatnonzero(votes).tolist(), key=lambda at: _order(subject.votes.units[at]))
+    rows = np.flatnonzero(votes)
+    rows = rows[np.argsort(material.task[rows], kind="stable")].tolist()  # units of one task stand by their names
     return ConsensusColumns(
         units=tuple(subject.votes.units[at] for at in rows), labels=tuple(subject.labels.label[at] for at in rows),
-        confidence=tuple(number(subject.labels.confidence[at]) for at in rows),
-        votes=tuple(int(votes[at]) for at in rows),
+        confidence=tuple(number(each) for each in subject.labels.confidence[rows].tolist()),
+        votes=tuple(votes[rows].tolist()),
     )
-
-
-def _order(unit: str) -> tuple[int, str]:
-    task = unit.partition("/")[0]
-    return (int(task) if task.isdecimal() else 0, unit)
 
 
 def _lists(material: Material, subject: Subject) -> TaskLists:

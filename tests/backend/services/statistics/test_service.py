@@ -147,6 +147,12 @@ def test_the_own_model_of_an_annotator_speaks_where_a_version_left_evidence(tmp_
     assert ladder is not None and ladder.version == "r1" and ladder.heldout[0].accuracy == 0.8
     assert ladder.had_i_answered is not None and ladder.had_i_answered.votes == 80 and ladder.control_arm is None
     assert overview.training[0].log_loss == 0.5
+    cover = overview.coverage  # the version knows two of the eight; both have labelled every task
+    assert cover.predicted == 0 and cover.missing == 0
+    project.give([], tasks=[777])
+    project.run()
+    later = project.statistics.overview(KEY)
+    assert later is not None and (later.coverage.predicted, later.coverage.missing) == (2, 6)
 
 
 def test_several_choices_have_a_consensus_and_camps(tmp_path: Path) -> None:
