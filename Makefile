@@ -21,7 +21,8 @@ worker: .venv/.runtime ## start one more job process
 
 test: .venv/.dev .venv-label-studio/.runtime ## all tests, with a real Label Studio and a real browser
 	@scripts/system-packages.sh
-	$(BIN)/python -m pytest --durations=20 $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder \
+	  --durations=20 $(PYTEST_ARGS)
 
 check: .venv/.dev ## style, types, import contracts, docs that must be current
 	$(BIN)/ruff check .
