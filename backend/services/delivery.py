@@ -63,6 +63,7 @@ class Round:
     own: dict[tuple[int, str], OwnPrediction]  # what was delivered, kept up to date
     kept: dict[str, frozenset[str]]  # annotator -> versions that may stay
     doubtful: set[str] = field(default_factory=set)  # versions of which an import was interrupted
+    digests: plan.Digests = field(default_factory=plan.Digests)
     found: list[OwnPrediction] = field(default_factory=list)  # in Label Studio, to be noted
     present: dict[str, set[int]] = field(default_factory=dict)  # own version -> tasks that have it, where asked
     figures: dict[str, Any] = field(default_factory=lambda: {"consensus": 0, "own": 0, "own_unchanged": 0,
@@ -249,7 +250,7 @@ class Delivery:
     def _own_item(self, this: Round, task_id: int, annotator: str, prediction: Mapping[str, Any]) -> Iterator[Item]:
         pair = (task_id, annotator)
         entry = OwnPrediction(
-            task_id=task_id, annotator=annotator, version=this.name, digest=plan.digest(prediction)
+            task_id=task_id, annotator=annotator, version=this.name, digest=this.digests.of(prediction)
         )
         if plan.up_to_date(this.own.get(pair), entry, this.existing, this.kept[annotator]):
             this.figures["own_unchanged"] += 1

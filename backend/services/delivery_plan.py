@@ -87,9 +87,26 @@ def next_gaps(
 
 def digest(prediction: Mapping[str, Any]) -> str:
     """Identifies what an annotator would see: the values, and the confidence in steps of a tenth."""
-    seen = [[region.get("from_name"), region.get("to_name"), region.get("value")] for region in prediction["result"]]
-    text = json.dumps([seen, round(float(prediction["score"]), 1)], sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return Digests().of(prediction)
+
+
+class Digests:
+    """`digest` of many predictions: most of them say what another one said, so each is worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def of(self, prediction: Mapping[str, Any]) -> str:
+        """See `digest`."""
+        seen = [
+            [[region.get("from_name"), region.get("to_name"), region.get("value")] for region in prediction["result"]],
+            round(float(prediction["score"]), 1),
+        ]
+        key = repr(seen)  # equal only where the JSON is, and made several times faster
+        if key not in self._known:
+            text = json.dumps(seen, sort_keys=True, ensure_ascii=False)
+            self._known[key] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return self._known[key]
 
 
 def pending(entry: OwnPrediction) -> OwnPrediction:

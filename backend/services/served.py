@@ -80,19 +80,22 @@ def predict(
         [task.tokens for task in tasks], annotators, units=[str(task.id) for task in tasks], given=as_votes(given),
     )
     column = {annotator: index for index, annotator in enumerate(annotators)}
-    offers = Offers(ladder.spaces, config)
-    shaped = []
-    for row, task in enumerate(tasks):
-        own = {}
-        for annotator in task.annotators:
-            rows = {control: made.served[row, column[annotator]] for control, made in predictions.items()}
-            prediction = offers.prediction(rows, task.data, own_version(annotator, name))
-            if prediction is not None:
-                own[annotator] = prediction
-        rows = {control: made.consensus[row] for control, made in predictions.items()}
-        consensus = offers.prediction(rows, task.data, consensus_version(name))
-        shaped.append(TaskPredictions(task_id=task.id, own=own, consensus=consensus))
-    return shaped
+    pairs = [(row, annotator) for row, task in enumerate(tasks) for annotator in task.annotators]
+    at = [row for row, _ in pairs], [column[annotator] for _, annotator in pairs]
+    made = Offers(ladder.spaces, config).predictions(
+        # the own rows (pairs, C) of all tasks, then the consensus of each (B, C)
+        {control: np.concatenate([found.served[at], found.consensus]) for control, found in predictions.items()},
+        [task.data for task in tasks], [*at[0], *range(len(tasks))],
+        [*(own_version(annotator, name) for _, annotator in pairs), *[consensus_version(name)] * len(tasks)],
+    )
+    own: list[dict[str, dict[str, Any]]] = [{} for _ in tasks]
+    for (row, annotator), prediction in zip(pairs, made, strict=False):
+        if prediction is not None:
+            own[row][annotator] = prediction
+    return [
+        TaskPredictions(task_id=task.id, own=own[row], consensus=made[len(pairs) + row])
+        for row, task in enumerate(tasks)
+    ]
 
 
 def withheld(prediction: dict[str, Any]) -> dict[str, Any]:
@@ -117,18 +120,52 @@ class Offers:
         found = ((name, space, config.control(name)) for name, space in trained.items())
         self._controls = {name: (space, control) for name, space, control in found if control is not None}
         self._masks: dict[tuple[str, str], NDArray[np.bool_]] = {}
+        self._same_for_all = not any(getattr(control, "source", "") for control in config.controls)
+        self._results: dict[tuple[Value | None, ...], list[dict[str, Any]] | None] = {}
 
-    def prediction(self, rows: Mapping[str, Floats], data: Mapping[str, Any], version: str) -> dict[str, Any] | None:
-        """Label Studio prediction from a row of probabilities (C,) per control; None when no value is left."""
-        values = {}
+    def predictions(
+        self, rows: Mapping[str, Floats], data: Sequence[Mapping[str, Any]], task: Sequence[int],
+        versions: Sequence[str],
+    ) -> list[dict[str, Any] | None]:
+        """Label Studio predictions from probabilities (R, C) per control; None where no value is left.
+
+        `data` (B,) is that of the tasks, `task` (R,) whose data each row belongs to, `versions` (R,). Results share
+        what is the same in them, so they are to be sent and not to be changed.
+        """
+        values: list[list[Value | None]] = []
+        confidence: list[list[float]] = []
         for name, (space, control) in self._controls.items():
-            mask = self._mask(name, space, control, data)
-            if mask.any():
-                values[name] = _choose(space, rows[name], mask, known=not self._news(space, control))
-        if not values:
+            masks = np.array([self._mask(name, space, control, each) for each in data])  # (B, C)
+            offered = masks.reshape(len(data), len(space.classes))[list(task)]
+            sure = _confidence(space, rows[name], offered, known=not self._news(space, control))
+            values.append(_decoded(space, rows[name], offered))
+            confidence.append(sure.tolist())
+        return [
+            self._prediction(tuple(column[row] for column in values), [column[row] for column in confidence],
+                             data[task[row]], version)
+            for row, version in enumerate(versions)
+        ]
+
+    def _prediction(
+        self, values: tuple[Value | None, ...], confidence: Sequence[float], data: Mapping[str, Any], version: str,
+    ) -> dict[str, Any] | None:
+        """One prediction from the value and confidence of each control; no value where the task offers none."""
+        sure = {name: at for name, value, at in zip(self._controls, values, confidence, strict=True)
+                if value is not None}
+        if not sure:
             return None
-        score = min(confidence for _, confidence in values.values())
-        return self._config.prediction(values, data=data, model_version=version, score=score)
+        if not self._same_for_all or values not in self._results:
+            chosen = {name: (value, 0.0) for name, value in zip(self._controls, values, strict=True)
+                      if value is not None}
+            made = self._config.prediction(chosen, data=data, model_version=version, score=0.0)
+            self._results[values] = None if made is None else made["result"]
+        result = self._results[values]
+        if result is None:
+            return None
+        return {
+            "result": [{**region, "score": _rounded(sure[region["from_name"]], 4)} for region in result],
+            "score": _rounded(min(sure.values()), 6), "model_version": version,
+        }
 
     def _mask(self, name: str, space: Space, control: Control, data: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Which trained classes this task offers, (C,). Worked out once where all tasks offer the same."""
@@ -146,13 +183,29 @@ class Offers:
         return now is not None and not set(now.classes) <= set(space.classes)
 
 
-def _choose(space: Space, p: Floats, offered: NDArray[np.bool_], *, known: bool) -> tuple[Value, float]:
-    """The most probable value made of offered classes and its confidence; p and offered are (C,).
+def _decoded(space: Space, p: Floats, offered: NDArray[np.bool_]) -> list[Value | None]:
+    """The most probable value made of offered classes, of each row; p and offered are (R, C). None: nothing offered."""
+    some = np.count_nonzero(offered, axis=1).tolist()
+    if isinstance(space, SingleChoice):
+        one_of = [Value.of_class(label) for label in space.classes]
+        best = np.where(offered, p, -1.0).argmax(1)
+        return [one_of[index] if any_ else None for index, any_ in zip(best.tolist(), some, strict=True)]
+    chosen, which = np.unique(offered & (p >= 0.5), axis=0, return_inverse=True)
+    sets = [space.decode(row.astype(np.float64)) for row in chosen]
+    return [sets[index] if any_ else None for index, any_ in zip(which.ravel().tolist(), some, strict=True)]
+
+
+def _confidence(space: Space, p: Floats, offered: NDArray[np.bool_], *, known: bool) -> Floats:
+    """How sure each of these values is, (R,); anything where nothing is offered.
 
     `known`: the offered classes are all there are, so that the probability of the others is theirs.
     """
-    kept = np.where(offered, p, 0.0)
     if isinstance(space, SingleChoice):
-        share = float(kept.sum()) if known else 1.0
-        return space.decode(np.where(offered, p, -1.0)), float(kept.max()) / max(share, 1e-12)
-    return space.decode(kept), float(np.prod(np.maximum(p, 1.0 - p)[offered]))
+        kept = np.where(offered, p, 0.0)
+        share = kept.sum(1) if known else np.ones(len(p))
+        return np.asarray(kept.max(1) / np.maximum(share, 1e-12))
+    return np.asarray(np.where(offered, np.maximum(p, 1.0 - p), 1.0).prod(1))
+
+
+def _rounded(confidence: float, digits: int) -> float:
+    return round(min(max(confidence, 0.0), 1.0), digits)

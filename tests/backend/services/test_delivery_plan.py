@@ -64,6 +64,18 @@ def test_the_digest_is_that_of_what_is_seen() -> None:
     assert len(first) == 32 and first != plan.PENDING
 
 
+def test_digests_of_many_are_those_of_each() -> None:
+    """What was noted by an earlier delivery has to be known again, whatever else was asked for in between."""
+    digests = plan.Digests()
+    for _ in range(2):
+        for value in ({"choices": ["a"]}, {"choices": ["b"]}, {"rating": 1}, {"choices": []}):
+            for score in (0.2, 0.52, 0.48):
+                region = {"id": "r", "from_name": "c", "to_name": "t", "value": value, "score": score}
+                prediction = {"result": [region], "score": score}
+                assert digests.of(prediction) == plan.digest(prediction)
+    assert plan.digest({"result": [], "score": 0.52}) == "bb327bd1b2d5accc366ee3c421b2f491"
+
+
 @pytest.mark.parametrize(("entry", "fresh"), [
     (None, False),
     (own(1, "5", "r3"), True),
