@@ -190,8 +190,11 @@ class DraftStore(Protocol):
 class StatisticsStore(Protocol):
     """Documents of statistics, and what people said of flagged votes."""
 
-    def replace(self, project: str, version: str, bodies: Mapping[tuple[str, str], str]) -> None:
-        """Put documents (kind, part) -> JSON in the place of all that were there, in one transaction."""
+    def replace(
+        self, project: str, version: str, bodies: Mapping[tuple[str, str], str], *, kinds: Collection[str] | None = None
+    ) -> None:
+        """Put documents (kind, part) -> JSON in the place of all that were there, or of all of some `kinds`, in one
+        transaction."""
     def version(self, project: str, kind: str, part: str = "") -> str | None:
         """Version of a stored document; reads no body."""
     def body(self, project: str, kind: str, part: str = "") -> tuple[str, str] | None:

@@ -5,7 +5,7 @@ Shape legend: N votes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,16 @@ class SqlStatisticsStore:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def replace(self, project: str, version: str, bodies: Mapping[tuple[str, str], str]) -> None:
+    def replace(
+        self, project: str, version: str, bodies: Mapping[tuple[str, str], str], *, kinds: Collection[str] | None = None
+    ) -> None:
         """See `ports.StatisticsStore`. Raises NotFound."""
         with self._db.write() as connection:
             row_id = project_id(connection, project)
-            connection.execute(delete(statistics).where(statistics.c.project_id == row_id))
+            gone = statistics.c.project_id == row_id
+            if kinds is not None:
+                gone &= statistics.c.kind.in_(list(kinds))
+            connection.execute(delete(statistics).where(gone))
             rows = [
                 {"project_id": row_id, "kind": kind, "part": part, "version": version, "body": body}
                 for (kind, part), body in bodies.items()

@@ -43,7 +43,8 @@ class Statistics(Reader):
         documents = compute(material, self._judge, tasks_present=stamp.tasks, progress=progress)
         progress(0.95, "writing")
         bodies = {(kind.value, part): encode(document) for (kind, part), document in documents.items()}
-        self._store.statistics.replace(project, stamp.fingerprint, bodies)
+        mine = [each.value for each in DocumentKind]  # other jobs keep documents beside them
+        self._store.statistics.replace(project, stamp.fingerprint, bodies, kinds=mine)
         return {"computed": True, "votes": len(material.given), "documents": len(documents)}
 
     def check(self, project: str, *, unit: str, annotator: str, control: str, value: str, verdict: str) -> None:

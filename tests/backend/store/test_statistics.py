@@ -35,6 +35,13 @@ def test_documents_replace_all_earlier_ones_and_carry_their_version(store):
         store.statistics.replace("9.9", "v1", {})
 
 
+def test_documents_of_other_kinds_stay_where_kinds_are_named(store):
+    store.statistics.replace(KEY, "v1", {("overview", ""): "1", ("profile", "5"): "1", ("gaps", ""): "1"})
+    store.statistics.replace(KEY, "v2", {("overview", ""): "2"}, kinds=["overview", "profile"])
+    found = [store.statistics.body(KEY, *each) for each in (("overview", ""), ("profile", "5"), ("gaps", ""))]
+    assert found == [("v2", "2"), None, ("v1", "1")]
+
+
 def test_the_history_has_repeats_and_deleted_votes_but_no_corrections(store):
     first = vote(1, "5", "A", lead_time_s=None)
     again = vote(1, "5", "B", annotation_id=77, updated_at=NOON + minutes(5))
