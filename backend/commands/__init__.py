@@ -9,6 +9,7 @@ from backend.commands import (
     deliver,
     evaluate,
     export_blind,
+    gaps,
     identify,
     overrides,
     predict,
@@ -25,7 +26,7 @@ COMMANDS: tuple[Command, ...] = (
     serve.COMMAND, worker.COMMAND, status.COMMAND, train.COMMAND, deliver.COMMAND, predict.COMMAND,
     annotator_token.COMMAND, overrides.COMMAND, report.COMMAND, export_blind.COMMAND,
     aggregate.COMMAND, aggregate_deep.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND,
-    convert.COMMAND, evaluate.COMMAND,
+    convert.COMMAND, evaluate.COMMAND, gaps.COMMAND,
 )
 
 __all__ = ["COMMANDS", "Command"]

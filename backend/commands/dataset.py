@@ -87,10 +87,10 @@ def answers_of(dataset: Dataset, control: str, *, times: bool = False) -> Answer
 
 
 @contextlib.contextmanager
-def progress_bar() -> Iterator[ports.Progress]:
+def progress_bar(what: str = "reading") -> Iterator[ports.Progress]:
     """A bar on stderr, so that results on stdout can be piped."""
     console = Console(stderr=True)
-    with Progress(TextColumn("reading {task.description}"), BarColumn(), console=console, transient=True,
+    with Progress(TextColumn(f"{what} {{task.description}}"), BarColumn(), console=console, transient=True,
                   disable=not console.is_terminal) as bar:
         line = bar.add_task("", total=1.0)
 

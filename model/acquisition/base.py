@@ -158,7 +158,8 @@ class TaskPolicy(Policy):
 
     def _choose(self, situation: Situation, limits: Limits) -> list[Ask]:
         earned = (situation.given >= 0).sum(axis=0) * limits.costs
-        return asks(*best_units(self.scores(situation), earned, limits, self.again))
+        scores = self.scores(situation)
+        return asks(*best_units(scores, earned, situation.reliability, limits, self.again))
 
 
 def asks(unit: Sequence[int], annotator: Sequence[int], gain: Sequence[float]) -> list[Ask]:

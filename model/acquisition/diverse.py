@@ -59,7 +59,9 @@ class DiverseBatch(ExpectedChange):
 
 def _components(features: Floats) -> Floats:
     """(U, E) the leading principal components, all of the same spread."""
-    centred = features - features.mean(axis=0, keepdims=True) if len(features) else features
+    if not len(features):
+        return features
+    centred = features - features.mean(axis=0, keepdims=True)
     if centred.shape[1] > _COMPONENTS:
         _, vectors = np.linalg.eigh(centred.T @ centred)
         centred = centred @ vectors[:, -_COMPONENTS:]

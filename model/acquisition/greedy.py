@@ -89,8 +89,11 @@ def best_pairs(scores: Floats, limits: Limits, again: float) -> Chosen:
     return purse.chosen
 
 
-def best_units(scores: Floats, earned: Floats, limits: Limits, again: float) -> Chosen:
-    """The best units of (U, A) scores; of its gaps that of the annotator who has `earned` (A,) least so far."""
+def best_units(scores: Floats, earned: Floats, reliability: Floats, limits: Limits, again: float) -> Chosen:
+    """The best units of (U, A) scores; of its gaps that of the annotator who has `earned` (A,) least so far.
+
+    Of several who have earned the same, the more reliable one (A,).
+    """
     purse, earned = Purse.full(limits), earned.astype(np.float64)
     gains = scores.max(axis=1, initial=-np.inf)
     open_gaps = np.isfinite(scores)
@@ -101,7 +104,7 @@ def best_units(scores: Floats, earned: Floats, limits: Limits, again: float) -> 
         able = [a for a in np.flatnonzero(open_gaps[unit]).tolist() if purse.allows(unit, a)]
         if not able:
             continue
-        annotator = min(able, key=lambda a: float(earned[a]))
+        annotator = min(able, key=lambda a: (float(earned[a]), -float(reliability[a])))
         purse.buy(unit, annotator, -low)
         open_gaps[unit, annotator] = False
         earned[annotator] += limits.costs[annotator]

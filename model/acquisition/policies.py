@@ -28,8 +28,8 @@ class Random(Policy):
     seed: int = 0
 
     def _gains(self, situation: Situation, unit: Rows, annotator: Rows) -> Floats:
-        draws: Floats = np.random.default_rng(self.seed).random(situation.given.shape)
-        return draws[unit, annotator]
+        chunk = (int(unit[0]), int(annotator[0])) if len(unit) else ()
+        return np.random.default_rng((self.seed, *chunk)).random(len(unit))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@
 
 The first term takes the predicted probabilities of the votes that may still come as independent: exact for two classes,
 a bound for more (a tie counts as a change). The second is what the caller's consensus says, in which errors are shared.
-A task is done when the larger of the two is below the threshold; one on which no vote can come any more is done anyway.
+A task is done when the larger of the two is at most the threshold. Where the votes that may come are too few to change
+anything, or none may come, flip is 0 whatever is predicted.
 
 Shape legend: U units, A annotators, C classes, R votes that may still come.
 """
@@ -55,8 +56,10 @@ def finished(situation: Situation, *, threshold: float = 0.05, votes_per_unit: i
     top = counts.argmax(axis=1)
     flip = np.maximum(flip, 1.0 - situation.consensus[np.arange(len(top)), top])
     flip[counts.sum(axis=1) == 0] = 1.0
+    ranked = np.sort(np.pad(counts, ((0, 0), (1, 0))), axis=1)  # a class of nobody, where there is only one
+    flip[possible < ranked[:, -1] - ranked[:, -2]] = 0.0
     flip[possible == 0] = 0.0
-    done = (flip < threshold) | (possible == 0)
+    done = flip <= threshold
     return Finished(done=done, flip=np.minimum(flip, 1.0), saved=np.where(done, possible, 0).astype(np.int64))
 
 
