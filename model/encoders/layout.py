@@ -13,7 +13,7 @@ Shape legend: T tokens, d width of one encoder, W width of the matrix.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,3 +78,61 @@ def _places(piece: Piece) -> NDArray[np.float16]:
             places[:, 3 + 2 * index] = np.cos(angle)
     places[:, -1] = min(piece.order, _MAX_ORDER) / _MAX_ORDER
     return places.astype(np.float16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLayout:
+    """What the last columns of tokens say."""
+
+    modality: NDArray[np.int64]  # (T,) index into MODALITIES, -1 for a token that says nothing
+    order: NDArray[np.int64]  # (T,)
+    seconds: NDArray[np.float64]  # (T,) NaN where no time is given or it is not certain
+
+    def pieces(self) -> Iterator[tuple[str, int, NDArray[np.int64]]]:
+        """(modality, which one of it, rows) of each piece, in order of tokens."""
+        change = np.flatnonzero((np.diff(self.modality) != 0) | (np.diff(self.order) != 0)) + 1
+        image = MODALITIES.index("image")
+        size = max(int(((self.modality == image) & (self.order == 0)).sum()), 1)  # all images have as many tokens
+        for rows in np.split(np.arange(len(self.modality)), change):
+            if not len(rows) or self.modality[rows[0]] < 0:
+                continue
+            several = len(rows) // size if self.modality[rows[0]] == image and len(rows) % size == 0 else 1
+            for more, part in enumerate(np.split(rows, several)):  # late images share the last place
+                yield MODALITIES[self.modality[rows[0]]], int(self.order[rows[0]]) + more, part
+
+
+def read_layout(tokens: NDArray[np.float16]) -> ReadLayout:
+    """Modality, order and time of wide tokens (T, W), as `Layout.assemble` wrote them."""
+    last = tokens[:, -_PLACES - len(MODALITIES) :].astype(np.float64)
+    kinds = last[:, : len(MODALITIES)]
+    modality = np.where(kinds.any(1), kinds.argmax(1), -1)
+    order = np.round(last[:, -1] * _MAX_ORDER).astype(np.int64)
+    seconds = np.full(len(tokens), np.nan)
+    for kind in ("audio", "video"):
+        for piece in np.unique(order[modality == MODALITIES.index(kind)]):
+            rows = (modality == MODALITIES.index(kind)) & (order == piece)
+            seconds[rows] = _unwound(last[rows, len(MODALITIES) + 2 : -1])
+    return ReadLayout(modality=modality, order=order, seconds=seconds)
+
+
+def _unwound(waves: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(T,) times from their sines and cosines (T, 2 scales); NaN where the longest scale cannot tell.
+
+    The longest scale says roughly when, each shorter one refines it. Times that go back, or that leap, come from a
+    recording of which only windows were heard, or from one longer than the longest scale can tell.
+    """
+    periods = [4 * scale for scale in _SCALES_S]
+    if not waves.any(1).all():  # no time was given
+        return np.full(len(waves), np.nan)
+    phase = [
+        np.mod(np.arctan2(waves[:, 2 * at], waves[:, 2 * at + 1]) / (2 * np.pi), 1.0) * period
+        for at, period in enumerate(periods)
+    ]
+    found = phase[-1]
+    for at in reversed(range(len(periods) - 1)):
+        found = phase[at] + np.round((found - phase[at]) / periods[at]) * periods[at]
+    found = np.where(found > periods[-1] - 0.1, found - periods[-1], found)  # rounded to just before 0
+    steps = np.diff(found)
+    typical = np.median(steps[steps > 0]) if (steps > 0).any() else 0.0
+    certain = bool((steps > -0.1).all() and (steps <= 3 * typical + 0.2).all() and found[:1].sum() < 60.0)
+    return np.maximum(found, 0.0) if certain else np.full(len(found), np.nan)

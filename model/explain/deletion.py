@@ -51,12 +51,16 @@ def deletion_curve(
         raise ModelError("a deletion curve needs a task of at least two tokens")
     if not np.isfinite(weights).all():
         raise ModelError("a deletion curve needs finite weights")
-    orders = [np.argsort(-weights, kind="stable"), *(rng.permutation(length) for _ in range(draws))]
-    removed = [min(length - 1, max(1, round(share * length))) for share in shares]
-    masks = np.ones((1 + len(orders) * len(removed), length), dtype=bool)
-    for place, order in enumerate(orders):
-        for step, count in enumerate(removed):
-            masks[1 + place * len(removed) + step, order[:count]] = False
-    found = score(masks)
-    curves = found[1:].reshape(len(orders), len(removed))
+    orders = np.stack([np.argsort(-weights, kind="stable"), *(rng.permutation(length) for _ in range(draws))])
+    masks = deletions(orders, shares)
+    found = score(np.concatenate([np.ones((1, length), dtype=bool), masks]))
+    curves = found[1:].reshape(len(orders), len(shares))
     return DeletionCurve(start=float(found[0]), by_weight=curves[0], by_chance=curves[1:].mean(0))
+
+
+def deletions(orders: NDArray[np.integer], shares: Sequence[float] = SHARES) -> NDArray[np.bool_]:
+    """What stays (N * F, T) when each share is removed in each order (N, T); never nothing, always something goes."""
+    length = orders.shape[1]
+    rank = np.argsort(orders, axis=1)  # (N, T) when each one goes
+    removed = np.array([min(length - 1, max(1, round(share * length))) for share in shares])
+    return np.asarray(rank[:, None, :] >= removed[:, None]).reshape(-1, length)
