@@ -24,7 +24,7 @@ from model.errors import ModelError
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-_CHUNK = 1 << 16  # gaps that are scored at once: a joint of five classes takes 13 MB
+_CELLS = 1 << 21  # numbers in the joints that are worked on at once, 16 MB
 
 
 class AcquisitionError(ModelError):
@@ -112,7 +112,7 @@ class Policy(ABC):
     """A way to value gaps, with its settings; subclasses are frozen dataclasses without state."""
 
     name: ClassVar[str]
-    reason: ClassVar[str]  # one sentence of why a vote is asked for, with {gain}, {confidence}, {votes}
+    reason: ClassVar[str]  # one sentence of why a vote is asked for, with {gain}, {points}, {confidence}, {votes}
     stochastic: ClassVar[bool] = False  # has a seed that matters
     again: ClassVar[float] = 0.5  # what one more vote of the same unit is worth, beside the one before it
 
@@ -120,8 +120,9 @@ class Policy(ABC):
         """(U, A) the expected gain of every gap that may be asked, -inf elsewhere; one vectorised pass."""
         scores = np.full(situation.given.shape, -np.inf)
         unit, annotator = np.nonzero(situation.open)
-        for first in range(0, len(unit), _CHUNK):
-            at = (unit[first : first + _CHUNK], annotator[first : first + _CHUNK])
+        step = max(1, _CELLS // situation.shape[2] ** 2)
+        for first in range(0, len(unit), step):
+            at = (unit[first : first + step], annotator[first : first + step])
             scores[at] = self._gains(situation, *at)
         return scores
 
@@ -141,7 +142,7 @@ class Policy(ABC):
     def explain(self, situation: Situation, ask: Ask) -> str:
         """Why this vote is asked for, in one sentence without names."""
         return self.reason.format(
-            gain=ask.gain, confidence=float(situation.consensus[ask.unit].max()),
+            gain=ask.gain, points=100.0 * ask.gain, confidence=float(situation.consensus[ask.unit].max()),
             votes=int((situation.given[ask.unit] >= 0).sum()),
         )
 

@@ -29,7 +29,7 @@ class DiverseBatch(ExpectedChange):
 
     name: ClassVar[str] = "diverse-batch"
     reason: ClassVar[str] = (
-        "This annotator's vote is expected to move the consensus, and the task is unlike the others that are asked."
+        "Such a vote is expected to change the consensus ({confidence:.0%} today), on a task unlike the others asked."
     )
     candidates: int = 8  # tasks that are compared, for each vote that the budget pays for
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from model.acquisition.base import Floats, Policy, Situation, TaskPolicy
 from model.acquisition.joint import entropy, joint
+from model.acquisition.lookahead import expected_rise
 
 Rows = NDArray[np.intp]
 
@@ -61,18 +62,17 @@ class Disagreement(TaskPolicy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedChange(Policy):
-    """sum_l (sum_k J[k, l]^2) / p_l - sum_k q_k^2: how much the vote is expected to lower the consensus' Brier score.
-
-    The same as the expected squared move of the consensus, E |q' - q|^2: no vote that changes nothing has a gain.
-    """
+    """max_m (E max_k P(k | m votes like this one) - max_k q_k) / m: how much likelier the consensus is to be right
+    then, for each vote (see `lookahead`). Next to nothing where no votes looked ahead would change the label."""
 
     name: ClassVar[str] = "expected-change"
-    reason: ClassVar[str] = "This annotator's vote is expected to move the consensus, which has {confidence:.0%} today."
+    reason: ClassVar[str] = (
+        "Such a vote is expected to raise the consensus' confidence, {confidence:.0%} today, by {points:.1f} points."
+    )
+    ahead: tuple[int, ...] = (1, 3)  # votes looked ahead; one alone may not overturn anything where three can
 
     def _gains(self, situation: Situation, unit: Rows, annotator: Rows) -> Floats:
-        table = joint(situation, unit, annotator)
-        after = np.square(table).sum(axis=1) / table.sum(axis=1)  # (G, C given)
-        return np.asarray(after.sum(axis=1) - np.square(table.sum(axis=2)).sum(axis=1))
+        return expected_rise(joint(situation, unit, annotator), self.ahead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,7 +125,7 @@ def test_order_does_not_matter(name, members):
 def test_chunks_change_nothing(monkeypatch):
     situation = made_up(members=2)
     whole = {name: make_policy(name).scores(situation) for name in ORDERLY}
-    monkeypatch.setattr("model.acquisition.base._CHUNK", 7)
+    monkeypatch.setattr("model.acquisition.base._CELLS", 70)
     for name, scores in whole.items():
         np.testing.assert_allclose(make_policy(name).scores(situation), scores, rtol=1e-9)
 
