@@ -142,7 +142,7 @@ def _show(project: str, page: Page) -> Response:
             state.append(at.gaps_version())
         return answer(lambda: _render(at, page), *state)
     except ClientError as error:
-        return _problem(error)
+        return problem_page(error)
 
 
 def _render(at: Desk, page: Page) -> str:
@@ -163,7 +163,8 @@ def _render(at: Desk, page: Page) -> str:
     return pages().templates.get_template("site/project.html").render(frame)
 
 
-def _problem(error: ClientError) -> Response:
+def problem_page(error: ClientError) -> Response:
+    """A page that says what is missing or wrong."""
     root = "../" * (request.path.count("/") - 1)
     title = "Not found" if isinstance(error, NotFound) else "This cannot be shown"
     text = pages().templates.get_template("site/problem.html").render(title=title, sentence=str(error), root=root)
