@@ -2,9 +2,9 @@
 
     python -m benchmarks.acquisition --data FOLDER [--sets NAME ...] [--seeds 10] [--out benchmarks/results]
 
-The rule for the sets was fixed before anything was run on them: at least half of a task's votes are held out, and a
-policy needs several of the others to choose from. Nothing was tuned on them but on simulated crowds and on the two
-development sets, of which `affective_text` is among the five. Written are acquisition.md and acquisition.json.
+The rule for the sets was fixed before anything was run on them: half of a task's votes are held out, and a policy needs
+several of the others to choose from. Settings are chosen on simulated crowds and on the two development sets, of which
+`affective_text` is among the five; the report says how far that was kept. Written are acquisition.md and .json.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from benchmarks.measure import machine, timed
 
 SETS = ("annotation_paradigms", "bluebirds_labels", "popquorn_offensiveness", "affective_text", "politeness_wiki")
+OTHERS = ("toxicity_spans", "paraphrase_par")  # one vote a task is left to buy; not in the mean
 BASELINES = ("random", "uncertainty")
 _GAPS = (10_000, 10)  # tasks, annotators: nobody has voted yet
 _LOOP = 2_000  # gaps that the loop over single gaps is timed on
@@ -37,11 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    where, found = machine(), {}
-    for name in options.sets:
-        found[name] = replayed(options.data, name, options.seeds)
-        print(name, json.dumps({key: row["area"] for key, row in found[name]["policies"].items()}), flush=True)
-    result = {"machine": where, "seeds": options.seeds, "sets": found, "mean": over_sets(found), "speed": speed()}
+    where, result = machine(), {"seeds": options.seeds, "speed": speed()}
+    for group, names in (("sets", options.sets), ("others", OTHERS)):
+        result[group] = {name: replayed(options.data, name, options.seeds) for name in names}
+    result |= {"machine": where, "mean": over_sets(result["sets"])}
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "acquisition.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     text = report(result)
@@ -65,6 +66,7 @@ def replayed(data: Path, name: str, seeds: int) -> dict[str, Any]:
     votes = np.full(answers.shape[:2], -1)
     votes[answers.unit, answers.annotator] = answers.label
     standing = replay_all(votes, len(answers.classes), list(POLICIES), replay=Replay(), seeds=seeds)
+    print(name, {key: round(float(item.areas.mean()), 4) for key, item in standing.replayed.items()}, flush=True)
     return {"tasks": len(answers.units), "annotators": len(answers.annotators), "classes": len(answers.classes),
             "all_votes": len(answers), **to_json(standing)}
 
@@ -111,12 +113,12 @@ def speed() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in POLICIES:
         policy = make_policy(name)
-        passes = [timed(lambda policy=policy: policy.scores(whole)) for _ in range(5)]
+        passes = [timed(partial(policy.scores, whole)) for _ in range(5)]
         begun = time.perf_counter()
         for single in singles:
             policy.scores(single)
         loop = (time.perf_counter() - begun) * units * people / _LOOP
-        chosen = timed(lambda policy=policy: policy.choose(whole, 500))
+        chosen = timed(partial(policy.choose, whole, 500))
         found[name] = {"pass_s": float(np.median(passes)), "loop_s": loop, "choose_500_s": chosen}
     return {"gaps": units * people, "classes": classes, "measured_loop": _LOOP, "policies": found}
 
@@ -139,11 +141,15 @@ def report(result: Mapping[str, Any]) -> str:
         "first. *Saved*: votes that random needs more for the accuracy which the policy has at half the budget; ≥ "
         "where it never gets there.", "",
         "The sets are the five with most votes a task: with half of them held out, others leave a policy nothing to "
-        "choose. Settings were chosen on simulated crowds and on the development sets `affective_text` and "
-        "`toxicity_spans`.",
+        "choose (two of those follow, outside the mean). Settings were chosen on simulated crowds and on the "
+        "development sets `affective_text` and `toxicity_spans`. The five are not untouched, though: a first version "
+        "shrank annotators to each other less (8 pseudo-votes a row, now 20) and was run on them; `expected-change` was "
+        "above random by 2.02 points and below uncertainty by 0.11 [-0.52, +0.30] on the mean, by 1.10 on "
+        "annotation_paradigms. The cause, asking those who seem reliable after three votes each, was then reproduced on "
+        "simulated crowds of 60 annotators who read content in their own ways, and mended there.",
         "", "## Mean over the sets", "", *_mean_table(result["mean"]), "", *_verdict(result, RECOMMENDED), "",
     ]
-    for name, each in sets.items():
+    for name, each in {**sets, **result["others"]}.items():
         lines += [f"## {name}", "", *_set_table(each), ""]
     return "\n".join([*lines, "## Speed", "", *_speed(result["speed"]), ""])
 

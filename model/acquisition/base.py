@@ -136,8 +136,8 @@ class Policy(ABC):
         a number of votes. `at_most_per_unit`: new votes of one unit. `balance` 0 to 1: nobody is asked for more than
         1 / balance times an equal share of the budget (1: equal shares, 0: no limit). Raises AcquisitionError.
         """
-        limits = limits_of(situation, budget, at_most_per_unit, balance, costs)
-        return self._choose(situation, limits)
+        able = np.asarray(situation.open.any(axis=0))
+        return self._choose(situation, limits_of(able, budget, at_most_per_unit, balance, costs))
 
     def explain(self, situation: Situation, ask: Ask) -> str:
         """Why this vote is asked for, in one sentence without names."""
@@ -169,11 +169,11 @@ def asks(unit: Sequence[int], annotator: Sequence[int], gain: Sequence[float]) -
 
 
 def limits_of(
-    situation: Situation, budget: float, at_most_per_unit: int, balance: float,
+    able: Flags, budget: float, at_most_per_unit: int, balance: float,
     costs: Sequence[float] | NDArray[np.floating] | None,
 ) -> Limits:
-    """Wishes, checked. Raises AcquisitionError."""
-    people = situation.given.shape[1]
+    """Wishes, checked; `able` (A,) who has gaps. Raises AcquisitionError."""
+    people = len(able)
     paid = np.ones(people) if costs is None else _shaped("costs", np.asarray(costs), (people,)).astype(np.float64)
     if not np.isfinite(paid).all() or (paid <= 0).any():
         raise AcquisitionError("costs must be finite and above 0")
@@ -183,7 +183,6 @@ def limits_of(
         raise AcquisitionError("at least one vote a task must be allowed")
     if not 0.0 <= balance <= 1.0:
         raise AcquisitionError("balance lies between 0 (anybody) and 1 (equal shares)")
-    able = situation.open.any(axis=0)
     equal = budget / max(float(paid[able].sum()), 1e-300)  # votes of each, if all give as many
     most = np.inf if balance == 0.0 else max(1.0, float(np.ceil(equal / balance - 1e-9)))
     return Limits(budget=float(budget), per_unit=at_most_per_unit, per_annotator=most, costs=paid)

@@ -27,7 +27,7 @@ class BeliefConfig:
 
     grades: tuple[float, ...] = (0.0, 0.5, 0.9)  # shares of votes that are not about the class
     grade_votes: tuple[float, ...] = (4.0, 2.0, 1.0)  # pseudo-units of each grade
-    strength: float = 8.0  # pseudo-votes of the pooled matrix in each row of an annotator's
+    strength: float = 20.0  # pseudo-votes of the pooled matrix in each row: what a few votes tell apart misleads
     trust: float = 0.7  # what the pooled matrix starts from: probability of the right class
     trust_votes: float = 10.0  # pseudo-votes of that in each row
     iterations: int = 8  # few on purpose: with one vote a unit nothing holds EM where it began, and it drifts

@@ -29,7 +29,12 @@ class Finished:
 
     done: Flags  # (U,)
     flip: Floats  # (U,) probability that the majority still changes
-    saved: NDArray[np.int64]  # (U,) votes that need not be asked: those still possible on done tasks, 0 elsewhere
+    possible: NDArray[np.int64]  # (U,) votes that may still come
+
+    @property
+    def saved(self) -> NDArray[np.int64]:
+        """(U,) votes that need not be asked: those still possible on done tasks, 0 elsewhere."""
+        return np.where(self.done, self.possible, 0)
 
     @property
     def votes_saved(self) -> int:
@@ -59,8 +64,7 @@ def finished(situation: Situation, *, threshold: float = 0.05, votes_per_unit: i
     ranked = np.sort(np.pad(counts, ((0, 0), (1, 0))), axis=1)  # a class of nobody, where there is only one
     flip[possible < ranked[:, -1] - ranked[:, -2]] = 0.0
     flip[possible == 0] = 0.0
-    done = flip <= threshold
-    return Finished(done=done, flip=np.minimum(flip, 1.0), saved=np.where(done, possible, 0).astype(np.int64))
+    return Finished(done=flip <= threshold, flip=np.minimum(flip, 1.0), possible=possible.astype(np.int64))
 
 
 def _flip(counts: NDArray[np.int64], p: Floats, votes: int) -> float:
