@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from backend.registry import Registry
     from backend.services.annotator_tokens import AnnotatorTokens
     from backend.services.delivery import Delivery
+    from backend.services.explanation import Explanations
     from backend.services.features import Features
     from backend.services.ingest import Ingest
     from backend.services.prediction import Prediction
@@ -55,6 +56,7 @@ class Services:
     reconciler: Reconciler
     training: Training
     prediction: Prediction
+    explanations: Explanations
     delivery: Delivery
     statistics: Statistics
     triggers: Triggers
@@ -81,6 +83,7 @@ def build_services(
     from backend.registry import Registry
     from backend.services.delivery import Delivery
     from backend.services.drafts import Drafts
+    from backend.services.explanation import Explanations
     from backend.services.features import Features
     from backend.services.ingest import Ingest
     from backend.services.prediction import Prediction
@@ -113,6 +116,9 @@ def build_services(
         reconciler=Reconciler(store=store, label_studio=label_studio, settings=settings, clock=clock),
         training=Training(store=store, features=features, registry=registry, settings=settings, clock=clock),
         prediction=prediction,
+        explanations=Explanations(
+            store=store, features=features, registry=registry, reader=lambda: media_reader(settings),
+        ),
         delivery=Delivery(
             store=store, label_studio=label_studio, features=features, registry=registry, prediction=prediction,
             settings=settings, clock=clock, drafts=drafts,

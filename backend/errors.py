@@ -25,6 +25,12 @@ class NotFound(ClientError):
     status = 404
 
 
+class NotReady(ClientError):
+    """The thing asked for is not there yet; asking again later can help."""
+
+    status = 409
+
+
 class Unauthorized(ClientError):
     """Credentials are missing or wrong."""
 

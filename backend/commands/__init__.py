@@ -8,6 +8,7 @@ from backend.commands import (
     convert,
     deliver,
     evaluate,
+    explain,
     export_blind,
     gaps,
     identify,
@@ -24,7 +25,7 @@ from backend.commands.base import Command
 
 COMMANDS: tuple[Command, ...] = (
     serve.COMMAND, worker.COMMAND, status.COMMAND, train.COMMAND, deliver.COMMAND, predict.COMMAND,
-    annotator_token.COMMAND, overrides.COMMAND, report.COMMAND, export_blind.COMMAND,
+    explain.COMMAND, annotator_token.COMMAND, overrides.COMMAND, report.COMMAND, export_blind.COMMAND,
     aggregate.COMMAND, aggregate_deep.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND,
     convert.COMMAND, evaluate.COMMAND, gaps.COMMAND,
 )

@@ -15,9 +15,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from backend.report.asked import DIRECTIONS, ROWS_AT_ONCE
 from backend.report.columns import ANNOTATORS
+from backend.report.explanations.page import WAYS
 from backend.report.pages import STATES
 from backend.report.table import Column
 from backend.report.task_columns import ASKS, CONSENSUS, DIVIDED, FLAGS, MATRIX, TASKS
+from backend.services.explanation.documents import TaskExplanation
 from backend.services.statistics.documents import Header, Overview, Profile, ReasonKind
 from backend.telemetry import VERSION
 
@@ -39,6 +41,8 @@ def document() -> Schema:
         "/api/projects/{project}/annotators/{annotator}": _get("One annotator in detail", _type(Profile, schemas),
                                                                parameters=[_path("annotator", "as in the table")]),
         "/api/projects/{project}/tasks": _tasks(schemas),
+        "/api/projects/{project}/tasks/{task}/explanation.json": _explanation(_type(TaskExplanation, schemas)),
+        "/api/projects/{project}/tasks/{task}/explanation.png": _overlay(),
         "/api/projects/{project}/flags": _table("Votes worth a second look", FLAGS, schemas, CONTROL, *_FILTERS),
         "/api/projects/{project}/flags/check": {"post": _check()},
         "/api/projects/{project}/consensus": _table("The consensus label of every unit", CONSENSUS, schemas, CONTROL),
@@ -94,6 +98,9 @@ def _get(summary: str, answer: Mapping[str, Any], *, parameters: Sequence[Schema
 _PROJECT = _path("project", "number of the project in Label Studio, or its key in Polyvox")
 
 
+_TASK = _path("task", "number of the task in Label Studio")
+
+
 def _table(summary: str, columns: Sequence[Column[Any]], schemas: dict[str, Schema], *parameters: Schema) -> Schema:
     """A GET of rows, with order and paging."""
     sort = _query("sort", {"enum": [column.name for column in columns if column.sorts]}, "the column to order by")
@@ -109,6 +116,24 @@ def _tasks(schemas: dict[str, Schema]) -> Schema:
     found = _table("The hardest or the most divided tasks", DIVIDED, schemas, CONTROL, which)
     either = {"type": "object", "anyOf": [_rows(TASKS, schemas), _rows(DIVIDED, schemas)]}
     found["get"]["responses"]["200"]["content"]["application/json"]["schema"] = either
+    return found
+
+
+def _explanation(answer: Schema) -> Schema:
+    who = _query("annotator", {"type": "array", "items": {"type": "string"}}, "these annotators, as in their table")
+    found = _get("Why each annotator is expected to label a task as they are", answer, parameters=[_TASK, who])
+    found["get"]["responses"] |= _errors("409")
+    return found
+
+
+def _overlay() -> Schema:
+    found = _get("Heat over an image of a task", {}, parameters=[
+        _TASK, CONTROL, _query("annotator", {"type": "string"}, "of this annotator; of all without it"),
+        _query("by", {"enum": list(WAYS)}, "what matters, or where they look"),
+        _query("image", {"type": "integer", "minimum": 0, "maximum": 10**6}, "which image of the task, from 0"),
+    ])
+    found["get"]["responses"]["200"]["content"] = {"image/png": {"schema": {"type": "string", "format": "binary"}}}
+    found["get"]["responses"] |= _errors("409")
     return found
 
 
@@ -139,7 +164,7 @@ def _check() -> Schema:
 def _errors(*statuses: str) -> Schema:
     words = {"400": "The request cannot be served as it is.", "401": "Credentials are missing or wrong.",
              "403": "Another site asked for it.", "404": "There is no such thing (yet).",
-             "413": "The body is too large.", "415": "The body is no JSON."}
+             "409": "It is not there yet.", "413": "The body is too large.", "415": "The body is no JSON."}
     schema = {"$ref": "#/components/schemas/Error"}
     return {each: {"description": words[each], "content": {"application/json": {"schema": schema}}}
             for each in statuses}

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from backend.ports import Progress
 from backend.services.token_cache import TokenCache
+from model.errors import ModelError
 
 if TYPE_CHECKING:
     from model.encoders import Encoder
@@ -76,6 +77,26 @@ class Features:
         """Whether each text has tokens in the cache."""
         known = self._lookup(texts, self.encoder_id)
         return [text in known for text in texts]
+
+    def spans(self, text: str, *, seconds: float | None = None) -> NDArray[np.int64] | None:
+        """Where the tokens of a text stand in it, (T, 2); None when the encoder is not free within `seconds`.
+
+        Raises ModelError for an encoder that cannot say.
+        """
+        from model.encoders import LocatingEncoder
+
+        until = None if seconds is None else self._seconds() + seconds
+        if until is not None and self._loaded_until(until) is None:
+            return None
+        encoder = self._start().result()
+        if not isinstance(encoder, LocatingEncoder):
+            raise ModelError("this text encoder does not say where its tokens stand")
+        if not self._encoding.acquire(timeout=-1.0 if until is None else max(until - self._seconds(), 0.0)):
+            return None
+        try:
+            return encoder.spans(text)
+        finally:
+            self._encoding.release()
 
     @property
     def encoder_id(self) -> str:

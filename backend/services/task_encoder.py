@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from backend.errors import MediaError
 from backend.labeling.content import Content, Medium, unpack
-from model.errors import ContentError
+from model.errors import ContentError, ModelError
 
 if TYPE_CHECKING:
     from model.encoders import Encoder
@@ -83,6 +83,14 @@ class TaskEncoder:
         if mixed:
             found |= dict(zip(mixed, self._encode_mixed([unpacked[row] for row in mixed]), strict=True))
         return [found[row] for row in range(len(contents))]
+
+    def spans(self, text: str) -> NDArray[np.int64]:
+        """Where the tokens of a text stand in it, (T, 2). Raises ModelError where the text encoder cannot say."""
+        from model.encoders import LocatingEncoder
+
+        if not isinstance(self._text, LocatingEncoder):
+            raise ModelError("this text encoder does not say where its tokens stand")
+        return self._text.spans(text)
 
     def failures(self, contents: Sequence[str]) -> dict[str, str]:
         """content -> a sentence, for those of which a piece could not be read lately."""

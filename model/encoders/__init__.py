@@ -25,6 +25,14 @@ class Encoder(Protocol):
 
 
 @runtime_checkable
+class LocatingEncoder(Protocol):
+    """An encoder that knows which part of a text each token stands for."""
+
+    def spans(self, text: str) -> NDArray[np.int64]:
+        """(T, 2) from and to, in characters; empty for a token that stands for none. Raises ModelError."""
+
+
+@runtime_checkable
 class FallibleEncoder(Encoder, Protocol):
     """An encoder that reads more than it is given, such as files, and may find some of them missing."""
 

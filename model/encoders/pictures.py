@@ -28,12 +28,20 @@ def read_picture(data: bytes, size: int) -> NDArray[np.uint8]:
 
     Raises ContentError with a sentence for what is no readable image or has more than `MAX_PIXELS` pixels.
     """
+    return np.asarray(upright(data, size).resize((size, size), Image.Resampling.BICUBIC), np.uint8)
+
+
+def upright(data: bytes, size: int) -> Image.Image:
+    """The whole picture as people see it, RGB, in its own shape; of a JPEG perhaps smaller, though not below `size`.
+
+    Raises ContentError with a sentence for what is no readable image or has more than `MAX_PIXELS` pixels.
+    """
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as opened:
             if opened.width * opened.height > MAX_PIXELS:
                 raise ContentError(_TOO_MANY)
             opened.draft("RGB", (2 * size, 2 * size))  # JPEG decodes a smaller picture several times faster
-            picture = _rgb(ImageOps.exif_transpose(opened))
+            return _rgb(ImageOps.exif_transpose(opened))
     except ContentError:
         raise
     except Image.DecompressionBombError as error:  # Pillow's own limit is higher and not to be switched off
@@ -42,7 +50,6 @@ def read_picture(data: bytes, size: int) -> NDArray[np.uint8]:
         raise ContentError(_unreadable(data)) from error
     except _DAMAGED as error:
         raise ContentError("The image is damaged.") from error
-    return np.asarray(picture.resize((size, size), Image.Resampling.BICUBIC), np.uint8)
 
 
 def _rgb(picture: Image.Image) -> Image.Image:

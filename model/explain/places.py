@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from model.encoders.layout import read_layout
 
 MOST = 64  # places of one text or sound (one more where the middle of a text is unread)
-MOST_A_SIDE = 8  # cells of a picture
+MOST_A_SIDE = 10  # cells of a picture
 _TOKENS_A_WORD = 8  # scripts without spaces have no words; their tokens are joined up to here
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f\u20e3")
 

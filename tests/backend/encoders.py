@@ -7,6 +7,7 @@ microseconds. The same word has the same vector in every process, so a small net
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections.abc import Sequence
 
@@ -29,6 +30,11 @@ class WordHashEncoder:
         with self._lock:
             self.calls.append(list(texts))
         return [np.stack([self._word(word) for word in text.lower().split() or [""]]) for text in texts]
+
+    def spans(self, text: str) -> NDArray[np.int64]:
+        """(T, 2) where each word stands."""
+        found = [match.span() for match in re.finditer(r"\S+", text)]
+        return np.array(found or [(0, 0)], np.int64)
 
     @property
     def encoded(self) -> list[str]:

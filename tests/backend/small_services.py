@@ -61,7 +61,8 @@ def small_services(
     return Services(
         settings=chosen, store=store, label_studio=absent, features=features, registry=absent,
         ingest=cast(Any, Doing(on_sync, asked)), reconciler=cast(Any, Doing(on_reconcile, asked)),
-        training=cast(Any, Doing(on_train, asked)), prediction=absent, delivery=cast(Any, Doing(on_deliver, asked)),
+        training=cast(Any, Doing(on_train, asked)), prediction=absent, explanations=absent,
+        delivery=cast(Any, Doing(on_deliver, asked)),
         statistics=Statistics(store=store, registry=cast(Any, NoEvidence()), settings=chosen, clock=clock),
         triggers=Triggers(store=store, settings=chosen, clock=clock), clock=clock,
     )

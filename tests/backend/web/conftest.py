@@ -23,6 +23,7 @@ from backend.services.statistics import Statistics
 from backend.services.triggers import Triggers
 from backend.settings import Settings
 from backend.store import open_store
+from tests.backend.web.explanations import SmallExplanations
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures" / "label-studio"
@@ -107,7 +108,7 @@ def make_services(folder: Path, migrated: Path | None = None, **overrides: Any) 
     return SimpleNamespace(
         settings=settings, store=store, ingest=SmallIngest(store), prediction=SmallPrediction(), clock=lambda: NOW,
         triggers=Triggers(store=store, settings=settings, clock=lambda: NOW),
-        registry=registry,
+        registry=registry, explanations=SmallExplanations(store),
         statistics=Statistics(store=store, registry=registry, settings=settings, clock=lambda: NOW),
     )
 

@@ -1,0 +1,130 @@
+"""Explanations of single tasks: a page, the same as JSON, and overlays of pictures as PNG.
+
+Nothing is trained or encoded in these requests; features come from the cache, and time is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, jsonify, request
+
+from backend.errors import ClientError, MediaError, NotFound
+from backend.report.asked import choice
+from backend.report.explanations.file import drawn
+from backend.report.explanations.overlay import png
+from backend.report.explanations.page import ATTRIBUTION, EVERYBODY, WAYS, explanation, masked
+from backend.routes.context import context
+from backend.routes.desk import Desk, desk
+from backend.routes.rendered import answer, pages
+from backend.routes.site import problem_page
+from backend.services.explanation import Explanations
+from backend.services.explanation.documents import TaskExplanation
+from backend.services.statistics.codec import plain
+
+blueprint = Blueprint("explain", __name__)
+
+
+@blueprint.get("/projects/<project>/tasks/<task>/explanation")
+def page(project: str, task: str) -> Response:
+    """What the answers on one task rest on, annotators side by side."""
+    try:
+        at, number = desk(project), _number(task)
+        state = _explanations().state(at.project, number)
+        return answer(lambda: _render(at, number), state, at.version(), at.mask, at.label_studio)
+    except ClientError as error:
+        return problem_page(error)
+
+
+@blueprint.get("/api/projects/<project>/tasks/<task>/explanation.json")
+def as_json(project: str, task: str) -> Response:
+    """The same as data; ?annotator= (several times) names who is explained."""
+    at = desk(project)
+    return jsonify(plain(masked(_explained(at, _number(task)), at.names())))
+
+
+@blueprint.get("/api/projects/<project>/tasks/<task>/explanation.png")
+def as_png(project: str, task: str) -> Response:
+    """Heat over an image of the task: of one annotator, or without any the attention of all."""
+    at, number = desk(project), _number(task)
+    wanted = request.args.getlist("annotator")
+    if len(wanted) > 1:
+        raise ClientError("annotator is given at most once for a picture.")
+    way = choice(request.args, "by", WAYS, ATTRIBUTION if wanted else WAYS[1])
+    piece = _number(request.args.get("image", "0"))
+    document = _explained(at, number)
+    who = _who(at, wanted[0]) if wanted else EVERYBODY
+    if who and who not in {each.annotator for each in document.annotators}:
+        raise NotFound("This annotator is not among those who are explained.")
+    control = _control(document)
+    # The file is read before anything is drawn, and only where the explanation says that there is such an image.
+    data = _picture(at, number, piece) if piece < document.pieces.get("image", 0) else None
+    made = drawn(document, data, annotator=who, control=control, way=way, piece=piece)
+    return Response(png(made), mimetype="image/png", headers={"Cache-Control": "private, max-age=60"})
+
+
+def _render(at: Desk, number: int) -> str:
+    look, document = at.look(), _explained(at, number)
+    control = _control(document)
+    way = choice(request.args, "by", WAYS, ATTRIBUTION)
+    if not document.complete and not request.args.get("by"):
+        way = WAYS[1]
+    asked = [("annotator", each) for each in request.args.getlist("annotator")]
+    made = explanation(
+        look, document, control=control, ways=(way,), source=_address(at, look.links.api, number, control),
+        query={name: value for name, value in request.args.items() if name in ("control", "by")},
+    )
+    json_address = look.links.api(f"tasks/{number}/explanation.json") + (f"?{urlencode(asked)}" if asked else "")
+    return pages().templates.get_template("site/project.html").render(
+        look=look, root=look.links.root, page="tasks", title=f"Task {number}", standalone=False, header=None,
+        body="site/_explanation.html", data_links=[("JSON", json_address)], **made,
+    )
+
+
+def _address(at: Desk, api: Callable[..., str], number: int, control: str) -> Callable[[str, int, str], str]:
+    names = at.names()
+
+    def address(annotator: str, piece: int, way: str) -> str:
+        of = {"annotator": names.slug(annotator)} if annotator else {}
+        return api(f"tasks/{number}/explanation.png", image=piece, by=way, control=control, **of)
+
+    return address
+
+
+def _explained(at: Desk, number: int) -> TaskExplanation:
+    wanted = [_who(at, each) for each in request.args.getlist("annotator")]
+    return _explanations().task(at.project, number, annotators=wanted)
+
+
+def _who(at: Desk, slug: str) -> str:
+    """The annotator that a slug stands for; before there are statistics, and unmasked, the slug is the id."""
+    found = at.names().find(slug)
+    if found is None and at.mask:
+        raise NotFound("There is no such annotator with votes in this project.")
+    return found or slug
+
+
+def _control(document: TaskExplanation) -> str:
+    controls = tuple(document.network_share)
+    return choice(request.args, "control", controls, controls[0])
+
+
+def _picture(at: Desk, number: int, piece: int) -> bytes | None:
+    try:
+        return _explanations().picture(at.project, number, piece)
+    except MediaError:  # the heat is shown on a grey ground
+        return None
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise NotFound("Tasks and images are named by whole numbers.")
+    return int(text)
+
+
+def _explanations() -> Explanations:
+    services: Any = context().services
+    found: Explanations = services.explanations
+    return found

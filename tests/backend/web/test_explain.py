@@ -1,0 +1,121 @@
+"""Explanations in the web app: the page, JSON and pictures; what is evil stays text, what is missing is a sentence."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from PIL import Image
+
+from backend.app import create_app
+from tests.backend.web.site_documents import EVIL, NUMBER, Writer
+from tests.backend.web.test_site import Tags, text
+
+PAGE = f"/projects/{NUMBER}/tasks/1/explanation"
+API = f"/api/projects/{NUMBER}/tasks/1/explanation"
+
+
+@pytest.fixture
+def site(services_with):
+    def make(writer=None, *, documents=True, **settings):
+        services = services_with(**settings)
+        (writer or Writer()).write(services.store, documents=documents)
+        client = create_app(services, SimpleNamespace()).test_client()
+        client.services = services
+        return client
+
+    return make
+
+
+def test_the_list_of_tasks_leads_to_explanations(site):
+    assert 'href="../../projects/12/tasks/1/explanation"' in text(site(), f"/projects/{NUMBER}/tasks")
+
+
+@pytest.mark.parametrize("way, words", [("attribution", "What matters"), ("attention", "All annotators")])
+def test_the_page_shows_annotators_side_by_side(site, way, words):
+    page = text(site(), f"{PAGE}?by={way}")
+    assert words in page and page.count('class="panel"') == (3 if way == "attribution" else 4)
+    assert 'class="heat-' in page and "annotator3@example.org" in page
+    assert "leads chance by" in page
+
+
+def test_evil_texts_and_labels_stay_text(site):
+    for way in ("attribution", "attention"):
+        page = text(site(Writer(evil=True)), f"{PAGE}?by={way}")
+        tags = Tags()
+        tags.feed(page)
+        assert tags.scripts == ["../../../../static/site.js"] and "&lt;script&gt;" in page
+        assert [name for name in tags.attributes if name == "style" or name.startswith("on")] == []
+        assert "<script>window" not in page and "<img src=x" not in page
+
+
+def test_a_lead_that_is_none_is_said(site):
+    client = site()
+    client.services.explanations.lead = -0.01
+    assert "no better than chance on this task" in text(client, PAGE)
+
+
+def test_what_is_not_encoded_is_a_sentence(site):
+    client = site()
+    client.services.explanations.ready = False
+    assert "not encoded yet" in text(client, PAGE, status=409)
+    answer = client.get(f"{API}.json")
+    assert answer.status_code == 409 and "not encoded yet" in answer.json["error"]
+
+
+def test_without_time_attention_is_shown(site):
+    client = site()
+    client.services.explanations.complete = False
+    page = text(client, PAGE)
+    assert "no time" in page and "Where they look" in page and page.count('class="panel"') == 4
+
+
+@pytest.mark.parametrize("address, status", [
+    (f"/projects/{NUMBER}/tasks/999999/explanation", 404), (f"/projects/{NUMBER}/tasks/x/explanation", 404),
+    (f"/projects/{NUMBER}/tasks/{'9' * 30}/explanation", 404), ("/projects/99/tasks/1/explanation", 404),
+    (f"{PAGE}?by=x", 400), (f"{PAGE}?control=x", 400), (f"{PAGE}?annotator=99", 404),
+    (f"{API}.json?annotator=99", 404), (f"{API}.png?image=5", 400), (f"{API}.png?annotator=3&annotator=4", 400),
+    (f"{API}.png?by=attribution", 400), (f"{API}.png?image=x", 404)])
+def test_what_is_asked_wrongly_is_refused(site, address, status):
+    assert site().get(address).status_code == status
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_an_overlay_is_a_picture_even_of_a_damaged_file(site, damaged):
+    client = site()
+    client.services.explanations.damaged = damaged
+    answer = client.get(f"{API}.png?annotator=3&image=0")
+    assert answer.status_code == 200 and answer.mimetype == "image/png"
+    picture = Image.open(io.BytesIO(answer.data))
+    assert picture.size == ((320, 320) if damaged else (320, 240))
+    assert client.get(f"{API}.png").status_code == 200  # of all
+
+
+def test_masked_explanations_hold_no_id(site):
+    client = site(mask_names=True)
+    said = client.get(f"{API}.json").json["annotators"]
+    assert [each["annotator"] for each in said] == ["annotator-1", "annotator-2", "annotator-3"]
+    assert "example.org" not in client.get(f"{API}.json").get_data(as_text=True) + text(client, PAGE)
+    assert client.get(f"{API}.json?annotator=annotator-2").status_code == 200
+    assert client.get(f"{API}.json?annotator=4").status_code == 404
+
+
+def test_before_there_are_figures_names_are_those_of_the_votes(site):
+    client = site(documents=False)
+    assert "annotator4@example.org" in text(client, f"{PAGE}?annotator=4")
+
+
+def test_an_unchanged_page_is_not_made_again(site):
+    client = site()
+    first = client.get(PAGE)
+    asked = len(client.services.explanations.asked)
+    assert client.get(PAGE, headers={"If-None-Match": first.headers["ETag"]}).status_code == 304
+    assert len(client.services.explanations.asked) == asked
+    client.services.explanations.lead = 0.3
+    assert client.get(PAGE).headers["ETag"] != first.headers["ETag"]
+
+
+def test_pages_are_light(site):
+    client = site(Writer())
+    assert len(client.get(PAGE).data) < 60_000 and EVIL not in text(client, PAGE)
