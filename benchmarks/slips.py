@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         runs.append(measure(seed, options.peers))
         print(json.dumps(runs[-1]), flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
-    text = report(runs, where, " ".join(sys.argv[1:] if arguments is None else arguments))
+    peers = "--peers .venv-peers/bin/python " if options.peers else ""  # wherever the environment really is
+    text = report(runs, where, f"{peers}--seeds {options.seeds} --first {options.first}")
     (options.out / "slips.md").write_text(text, encoding="utf-8")
     print(text)
     return 0
