@@ -38,14 +38,14 @@ def folders() -> Iterator[tuple[str, str, list[Path]]]:
 
 def package_map() -> str:
     """Every folder, one line each."""
-    return "\n".join(["```", *(f"{folder:<32}{title}".rstrip() for folder, title, _ in folders()), "```"])
+    return "\n".join(["```", *(f"{folder:<31} {title}".rstrip() for folder, title, _ in folders()), "```"])
 
 
 def file_map() -> str:
     """Every Python module of the project, one line each, under its folder."""
     lines = []
     for folder, title, modules in folders():
-        lines += [f"{folder:<36}{title}".rstrip()]
+        lines += [f"{folder:<35} {title}".rstrip()]
         lines += [f"    {path.name:<32}{first_sentence(path)}" for path in modules]
     return "\n".join(["```", *lines, "```"])
 

@@ -1,0 +1,119 @@
+"""The documents that a project's statistics are: frozen, JSON-able, computed by a job and only ever read by pages.
+
+Six kinds, one class each: `Overview`, `Annotators`, `Profile` (one for each annotator), `Tasks`, `Flags`, `Consensus`.
+Every document begins with a `Header`. What is unknown is None, never NaN and never a made-up 0; shares and
+probabilities lie in [0, 1], losses are in nats a vote, durations in seconds. Classes stand in the order of the label
+config. A label is a text as people read it: the class, or the chosen classes joined by ", " (`NOTHING_CHOSEN` for the
+empty set). `codec` turns documents into JSON and back.
+
+Glossary: *leave-one-out accuracy* compares a vote with what the other votes say of its unit (never with a consensus
+that contains it); *out-of-sample* predictions come from models that never saw the unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from backend.services.statistics.documents.annotators import (
+    Accepted,
+    AnnotatorFigures,
+    AnnotatorRow,
+    Annotators,
+    ClassLeniency,
+    ControlProfile,
+    Neighbour,
+    Period,
+    Predictability,
+    Profile,
+)
+from backend.services.statistics.documents.flags import (
+    Checked,
+    Flag,
+    Flags,
+    Reason,
+    ReasonKind,
+)
+from backend.services.statistics.documents.header import (
+    LISTED,
+    NOTHING_CHOSEN,
+    UNKNOWN,
+    DocumentKind,
+    Figure,
+    Header,
+)
+from backend.services.statistics.documents.overview import (
+    Agreement,
+    Answered,
+    ClassAgreement,
+    ConsensusFigures,
+    ControlOverview,
+    Coverage,
+    LadderFigures,
+    Overview,
+    TrainingRun,
+    UnmodelledControl,
+    WayFigures,
+)
+from backend.services.statistics.documents.tasks import (
+    Camp,
+    Consensus,
+    ConsensusColumns,
+    DividedTask,
+    TaskLists,
+    TaskRow,
+    Tasks,
+)
+
+Document = Overview | Annotators | Profile | Tasks | Flags | Consensus
+TYPES: Mapping[DocumentKind, type[Document]] = {
+    DocumentKind.OVERVIEW: Overview,
+    DocumentKind.ANNOTATORS: Annotators,
+    DocumentKind.PROFILE: Profile,
+    DocumentKind.TASKS: Tasks,
+    DocumentKind.FLAGS: Flags,
+    DocumentKind.CONSENSUS: Consensus,
+}
+
+__all__ = [
+    "LISTED",
+    "NOTHING_CHOSEN",
+    "TYPES",
+    "UNKNOWN",
+    "Accepted",
+    "Agreement",
+    "AnnotatorFigures",
+    "AnnotatorRow",
+    "Annotators",
+    "Answered",
+    "Camp",
+    "Checked",
+    "ClassAgreement",
+    "ClassLeniency",
+    "Consensus",
+    "ConsensusColumns",
+    "ConsensusFigures",
+    "ControlOverview",
+    "ControlProfile",
+    "Coverage",
+    "DividedTask",
+    "Document",
+    "DocumentKind",
+    "Figure",
+    "Flag",
+    "Flags",
+    "Header",
+    "LadderFigures",
+    "Neighbour",
+    "Overview",
+    "Period",
+    "Predictability",
+    "Profile",
+    "Reason",
+    "ReasonKind",
+    "TaskLists",
+    "TaskRow",
+    "Tasks",
+    "TrainingRun",
+    "UnmodelledControl",
+    "WayFigures",
+]

@@ -1,0 +1,129 @@
+"""The table of annotators, and the profile of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from backend.services.statistics.documents.header import Figure, Header
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predictability:
+    """How well out-of-sample predictions of the published version meet an annotator's votes."""
+
+    votes: int
+    accuracy: float | None
+    log_loss: float | None
+    prior_log_loss: float | None  # of the annotator's habits alone on the same votes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """What an annotator did with pre-annotations they saw."""
+
+    shown: int  # votes given with a pre-annotation in view
+    accepted: int  # submitted unchanged
+    changed: int  # begun from it, then edited
+    rate: float | None  # accepted / shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorFigures:
+    """One annotator on one control."""
+
+    votes: int
+    agreement: float | None  # share of the others' votes on the same units that are equal
+    accuracy: Figure  # leave-one-out accuracy against what the others say (Wilson interval)
+    kappa: float | None  # the same beyond what their habits reach by chance
+    spammer_score: float | None  # distance of their confusion matrix to rank one: 0 is a spammer
+    ability: float | None  # GLAD's alpha: 0 guesses, negative inverts; None for very large projects and several choices
+    self_consistency: float | None  # share of equal pairs among their own repeats; None without repeats
+    repeats: int  # pairs behind it
+    drift_p: float | None  # how likely such a change over time is by chance; None with too few votes or no times
+    drift_before: float | None  # mean rightness before the most likely change
+    drift_after: float | None
+    fault: str  # "" or constant, inverter, drifter, spammer
+    fault_probability: float | None  # of any fault, given the votes
+    group: int | None  # annotators of one number label alike; 0 is the tightest group
+    predictability: Predictability | None  # None before the first version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorRow:
+    """One annotator."""
+
+    annotator: str  # Label Studio user id, or "deleted:<annotation id>"
+    name: str  # e-mail or name; the id where unknown
+    votes: int
+    tasks: int
+    last_vote: datetime
+    median_s: float | None  # seconds a vote, from lead_time
+    relative_speed: float | None  # time against others on the same units: 0.5 takes half as long
+    hurried: float | None  # share of votes in less than a fifth of the unit's median time
+    accepted: Accepted
+    position: tuple[float, float] | None  # in the 2-D map of the learned queries; None before the first version
+    controls: Mapping[str, AnnotatorFigures]  # those they used
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotators:
+    """All annotators, most votes first."""
+
+    header: Header
+    rows: tuple[AnnotatorRow, ...]
+    map_explained: float | None  # share of the variance of the queries that the 2-D map shows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassLeniency:
+    """How often a class is given against how often it was to be expected on the same units."""
+
+    name: str
+    given: float  # share of the annotator's votes (several choices: of their answers that contain it)
+    expected: float  # share that the others' opinion of the same units suggests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """Another annotator, by how alike they label."""
+
+    annotator: str
+    name: str
+    common: int  # units that both labelled
+    agreement: float  # share of equal votes on them
+    kappa: float | None  # beyond chance; None where both gave one class only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """A stretch of an annotator's votes, in order of time; all periods have about the same number."""
+
+    start: datetime
+    end: datetime
+    votes: int
+    accuracy: float | None  # leave-one-out
+    predicted: float | None  # share that the out-of-sample prediction met
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlProfile:
+    """One annotator on one control, in detail."""
+
+    figures: AnnotatorFigures
+    classes: tuple[str, ...]
+    confusion: tuple[tuple[float, ...], ...]  # [what the others say][what they gave], expected numbers of votes;
+    #                                            several choices: 2 x 2 over all classes, [absent, present]
+    leniency: tuple[ClassLeniency, ...]
+    nearest: tuple[Neighbour, ...]  # most alike first
+    over_time: tuple[Period, ...]  # () where votes have no times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What is known of one annotator; `row` is theirs in `Annotators`."""
+
+    header: Header
+    row: AnnotatorRow
+    controls: Mapping[str, ControlProfile]
