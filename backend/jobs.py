@@ -198,7 +198,9 @@ def _encode(services: Services, job: Job, progress: Progress) -> Figures:
 
 
 def _statistics(services: Services, job: Job, progress: Progress) -> Figures:
-    return services.statistics.run(job.project, progress)
+    figures = services.statistics.run(job.project, progress)
+    explained = services.explanations.refresh(job.project, progress)
+    return figures if explained is None else {**figures, "explained": explained}
 
 
 RUNNERS: Mapping[JobKind, Callable[[Services, Job, Progress], Figures]] = {

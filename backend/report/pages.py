@@ -17,6 +17,7 @@ from backend.report.names import Names
 from backend.report.task_columns import ASKS, DIVIDED, FLAGS, TASKS, Flagged
 from backend.report.texts import Texts
 from backend.report.words import day
+from backend.services.explanation.documents import AnnotatorAttributions
 from backend.services.gaps.documents import Gaps
 from backend.services.statistics.documents import (
     Annotators,
@@ -79,11 +80,13 @@ def annotators(look: Look, document: Annotators, query: Mapping[str, str], asked
     }
 
 
-def profile(look: Look, document: Profile, everybody: Annotators | None) -> dict[str, Any]:
-    """One annotator in detail."""
+def profile(
+    look: Look, document: Profile, everybody: Annotators | None, words: AnnotatorAttributions | None = None
+) -> dict[str, Any]:
+    """One annotator in detail; `words` are those that move their labels."""
     who, name = document.row.annotator, look.names.name(document.row.annotator)
     return {
-        "document": document, "name": name, "slug": look.names.slug(who),
+        "document": document, "name": name, "slug": look.names.slug(who), "words": words,
         "said": {control: sentences.annotator(name, document.row, each.figures)
                  for control, each in document.controls.items()},
         "periods": {control: _periods(each) for control, each in document.controls.items()},

@@ -23,6 +23,7 @@ from backend.report.links import Links
 from backend.report.names import Names
 from backend.report.pages import Look
 from backend.report.texts import texts_of
+from backend.services.explanation.attributions import read_attributions
 from backend.services.gaps.documents import read_gaps
 from backend.services.statistics.reading import Reader
 
@@ -61,7 +62,10 @@ def report(reader: Reader, store: Store, project: Project, *, mask: bool, label_
     made.add("flags", "Flags", "_flags", pages.flags(look, flags, checks, all_of_it, asked))
     made.add("gaps", "Gaps", "_gaps", pages.gaps(look, gaps, overview, people, {}, asked))
     found = [profile for who in shown if (profile := reader.profile(project.key, who)) is not None]
-    made.add_all("profiles", "Profiles", "_profile", [pages.profile(look, profile, None) for profile in found])
+    made.add_all("profiles", "Profiles", "_profile", [
+        pages.profile(look, profile, None, read_attributions(store, project.key, profile.row.annotator))
+        for profile in found
+    ])
     return made.whole(title=project.title or f"Project {project.label_studio_id}", header=overview.header, at=at)
 
 

@@ -1,4 +1,4 @@
-"""Explanations of single tasks: a page, the same as JSON, and overlays of pictures as PNG.
+"""Explanations of single tasks (a page, the same as JSON, overlays of pictures as PNG), and words over many tasks.
 
 Nothing is trained or encoded in these requests; features come from the cache, and time is bounded.
 """
@@ -6,6 +6,7 @@ Nothing is trained or encoded in these requests; features come from the cache, a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,6 +22,7 @@ from backend.routes.desk import Desk, desk
 from backend.routes.rendered import answer, pages
 from backend.routes.site import problem_page
 from backend.services.explanation import Explanations
+from backend.services.explanation.attributions import read_attributions
 from backend.services.explanation.documents import TaskExplanation
 from backend.services.statistics.codec import plain
 
@@ -43,6 +45,16 @@ def as_json(project: str, task: str) -> Response:
     """The same as data; ?annotator= (several times) names who is explained."""
     at = desk(project)
     return jsonify(plain(masked(_explained(at, _number(task)), at.names())))
+
+
+@blueprint.get("/api/projects/<project>/annotators/<annotator>/words")
+def words(project: str, annotator: str) -> Response:
+    """The words that move one annotator's labels, over many tasks."""
+    at = desk(project)
+    found = read_attributions(at.store, at.key, _who(at, annotator))
+    if found is None:
+        raise NotFound("No words were found for this annotator yet; a job looks for them in each published version.")
+    return jsonify(plain(replace(found, annotator=at.names().slug(found.annotator))))
 
 
 @blueprint.get("/api/projects/<project>/tasks/<task>/explanation.png")

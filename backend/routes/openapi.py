@@ -19,7 +19,7 @@ from backend.report.explanations.page import WAYS
 from backend.report.pages import STATES
 from backend.report.table import Column
 from backend.report.task_columns import ASKS, CONSENSUS, DIVIDED, FLAGS, MATRIX, TASKS
-from backend.services.explanation.documents import TaskExplanation
+from backend.services.explanation.documents import AnnotatorAttributions, TaskExplanation
 from backend.services.statistics.documents import Header, Overview, Profile, ReasonKind
 from backend.telemetry import VERSION
 
@@ -43,6 +43,9 @@ def document() -> Schema:
         "/api/projects/{project}/tasks": _tasks(schemas),
         "/api/projects/{project}/tasks/{task}/explanation.json": _explanation(_type(TaskExplanation, schemas)),
         "/api/projects/{project}/tasks/{task}/explanation.png": _overlay(),
+        "/api/projects/{project}/annotators/{annotator}/words": _get(
+            "Words that move one annotator's labels more than the others'", _type(AnnotatorAttributions, schemas),
+            parameters=[_path("annotator", "as in the table")]),
         "/api/projects/{project}/flags": _table("Votes worth a second look", FLAGS, schemas, CONTROL, *_FILTERS),
         "/api/projects/{project}/flags/check": {"post": _check()},
         "/api/projects/{project}/consensus": _table("The consensus label of every unit", CONSENSUS, schemas, CONTROL),

@@ -18,6 +18,8 @@ from backend.routes.context import context
 from backend.routes.desk import ADVICE, NOTHING_YET, Desk, desk, there
 from backend.routes.rendered import answer, keep_pages, pages
 from backend.routes.same_origin import check_origin
+from backend.services.explanation.attributions import KIND as ATTRIBUTIONS
+from backend.services.explanation.attributions import read_attributions
 from backend.services.gaps.documents import read_gaps
 
 blueprint = Blueprint("site", __name__)
@@ -65,7 +67,8 @@ def _profile(slug: str) -> Callable[[Desk, Look, Query], dict[str, Any]]:
         found = at.reader.profile(at.key, who) if who is not None else None
         if found is None:
             raise NotFound("There is no such annotator with votes in this project.")
-        return views.profile(look, found, at.reader.annotators(at.key))
+        words = read_attributions(at.store, at.key, found.row.annotator)
+        return views.profile(look, found, at.reader.annotators(at.key), words)
 
     return make
 
@@ -140,6 +143,8 @@ def _show(project: str, page: Page) -> Response:
             state.append(at.store.statistics.checks_made(at.key))
         if page.name == "gaps":
             state.append(at.gaps_version())
+        if page.name == "annotators":
+            state.append(at.store.statistics.version(at.key, ATTRIBUTIONS))
         return answer(lambda: _render(at, page), *state)
     except ClientError as error:
         return problem_page(error)

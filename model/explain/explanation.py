@@ -80,15 +80,15 @@ def explain(
     rows, rng = list(queries), rng or np.random.default_rng(0)
     maps = attention(committee.network, *pad([tokens], committee.device))[0].double().cpu().numpy()  # (Q, T)
     looked = places.sums(maps[:-1])
-    own, pooled, chance = looked[rows], looked.mean(0), _random_orders(len(places), draws, rng)
-    bare = {name: _answered(slot.space, p[:, rows][0]) for name, slot, p in _scored(committee, [tokens])}
+    own, pooled, chance = looked[rows], looked.mean(0), random_orders(len(places), draws, rng)
+    bare = {name: answered(slot.space, p[:, rows][0]) for name, slot, p in scored(committee, [tokens])}
     plain = Explanation(attention=own, pooled=pooled, controls={
         name: Explained(answer=answer, probability=probability) for name, (answer, probability) in bare.items()
     })
     if len(places) < 2:
         return plain
     score = _Score(committee, tokens, places, rows, {name: answer for name, (answer, _) in bare.items()}, in_time)
-    orders = np.concatenate([chance, _falling(pooled[None]), _falling(own)])
+    orders = np.concatenate([chance, falling(pooled[None]), falling(own)])
     single = ~np.eye(len(places), dtype=bool)
     first = score(np.concatenate([single, deletions(orders)]))
     if first is None:
@@ -96,7 +96,7 @@ def explain(
     without = {name: p[: len(places)].T for name, p in first.items()}  # (A, P)
     curves = {name: p[len(places) :].reshape(len(orders), len(SHARES), -1) for name, p in first.items()}
     moved = {name: bare[name][1][:, None] - p for name, p in without.items()}
-    second = score(np.concatenate([deletions(_falling(each)) for each in moved.values()]))
+    second = score(np.concatenate([deletions(falling(each)) for each in moved.values()]))
     if second is None:
         return plain
     controls = {}
@@ -142,19 +142,19 @@ class _Score:
             if not self._in_time():
                 return None
             stay = self._places.stay(kept[start : start + _AT_ONCE])
-            for name, slot, p in _scored(self._committee, [self._tokens[mask] for mask in stay]):
+            for name, slot, p in scored(self._committee, [self._tokens[mask] for mask in stay]):
                 parts[name].append(likelihood(slot.space, p[:, self._rows], self._answers[name]))
         return {name: np.concatenate(found) for name, found in parts.items()}
 
 
-def _scored(committee: Committee, variants: Sequence[Tokens]) -> Iterator[tuple[str, Slot, Floats]]:
+def scored(committee: Committee, variants: Sequence[Tokens]) -> Iterator[tuple[str, Slot, Floats]]:
     """(control, slot, probabilities (V, Q, C))."""
     for name, scores in committee.scores(variants).items():
         slot = committee.slots[name]
         yield name, slot, to_probabilities(slot.space, scores)
 
 
-def _answered(space: Space, p: Floats) -> tuple[Floats, Floats]:
+def answered(space: Space, p: Floats) -> tuple[Floats, Floats]:
     """The answer (A, C) as 0 and 1, and its probability (A,), of probabilities (A, C)."""
     several = space.kind is ValueKind.CLASSES
     answer = (p >= 0.5).astype(np.float64) if several else np.eye(p.shape[-1])[p.argmax(-1)]
@@ -168,10 +168,11 @@ def likelihood(space: Space, p: Floats, answer: Floats) -> Floats:
     return np.asarray((p * answer).sum(-1))
 
 
-def _falling(weights: Floats) -> NDArray[np.int64]:
+def falling(weights: Floats) -> NDArray[np.int64]:
     """Orders (N, P) of falling weight."""
     return np.argsort(-weights, axis=-1, kind="stable")
 
 
-def _random_orders(length: int, draws: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def random_orders(length: int, draws: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Orders (R, P) by chance."""
     return rng.permuted(np.tile(np.arange(length), (draws, 1)), axis=1)

@@ -64,8 +64,9 @@ class Places:
         return np.asarray(np.where(self.of_token >= 0, kept[..., np.maximum(self.of_token, 0)], True))
 
 
-def text_places(text: str, spans: NDArray[np.integer]) -> Places:
-    """Words of a text whose tokens stand at `spans` (T, 2); an empty span is no place."""
+def text_places(text: str, spans: NDArray[np.integer], *, most: int = MOST) -> Places:
+    """Words of a text whose tokens stand at `spans` (T, 2), joined where there are more than `most`; an empty span is
+    no place."""
     groups: list[list[int]] = []
     for token, (start, end) in enumerate(spans.tolist()):
         if end <= start:
@@ -78,7 +79,7 @@ def text_places(text: str, spans: NDArray[np.integer]) -> Places:
     of_token = np.full(len(spans), -1, np.int64)
     places: list[Place] = []
     for group in _merged(groups, [bool(text[spans[one[-1]][1] : spans[other[0]][0]].strip())
-                                  for one, other in itertools.pairwise(groups)]):  # fmt: skip
+                                  for one, other in itertools.pairwise(groups)], most):  # fmt: skip
         of_token[group] = len(places)
         start, end = int(spans[group[0]][0]), int(spans[group[-1]][1])
         places.append(Place(kind="text", start=start, end=_whole(text, end)))
@@ -128,9 +129,10 @@ def _ideograph(letters: str) -> bool:
     return any("\u2e80" <= letter <= "\u9fff" for letter in letters)
 
 
-def _merged(groups: Sequence[list[int]], apart: Sequence[bool]) -> list[list[int]]:
-    """About `MOST` groups at most, neighbours joined; `apart` (one less): unread text lies behind a group."""
-    size, found = max(1, -(-len(groups) // MOST)), list[list[int]]()
+def _merged(groups: Sequence[list[int]], apart: Sequence[bool], most: int) -> list[list[int]]:
+    """About `most` groups, neighbours joined; `apart` (one less): unread text lies behind a group."""
+    size = max(1, -(-len(groups) // most))
+    found: list[list[int]] = []
     joined = size
     for group, alone in zip(groups, [True, *apart], strict=False):
         if alone or joined == size:

@@ -42,6 +42,13 @@ class NoEvidence:
         return None
 
 
+class NothingToExplain:
+    """Stands for explanations of projects without a version."""
+
+    def refresh(self, project: str, progress: Progress) -> None:
+        return None
+
+
 def nothing(project: str, progress: Progress) -> Mapping[str, Any]:
     progress(0.5, "half")
     return {}
@@ -61,7 +68,7 @@ def small_services(
     return Services(
         settings=chosen, store=store, label_studio=absent, features=features, registry=absent,
         ingest=cast(Any, Doing(on_sync, asked)), reconciler=cast(Any, Doing(on_reconcile, asked)),
-        training=cast(Any, Doing(on_train, asked)), prediction=absent, explanations=absent,
+        training=cast(Any, Doing(on_train, asked)), prediction=absent, explanations=cast(Any, NothingToExplain()),
         delivery=cast(Any, Doing(on_deliver, asked)),
         statistics=Statistics(store=store, registry=cast(Any, NoEvidence()), settings=chosen, clock=clock),
         triggers=Triggers(store=store, settings=chosen, clock=clock), clock=clock,

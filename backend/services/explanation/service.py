@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from backend.errors import ClientError, NotFound, NotReady
 from backend.labeling import parse_config
 from backend.labeling.content import Content, unpack
-from backend.ports import Store
+from backend.ports import Progress, Store
 from backend.records import Project, StoredVote, Task
 from backend.registry import Loaded, Registry
+from backend.services.explanation.attributions import KIND, refresh
 from backend.services.explanation.documents import Answer, Explained, Faithful, TaskExplanation
 from backend.services.features import Features
 from backend.services.prediction import trained_on
@@ -100,6 +101,19 @@ class Explanations:
         if not 0 <= piece < len(images):
             raise NotFound(f"Task {task_id} has no image {piece}.")
         return self._reader().read(images[piece].address, task=task_id)
+
+    def refresh(self, project_key: str, progress: Progress) -> int | None:
+        """Find the words that move each annotator's labels, where the published version has none yet; a job does so.
+
+        How many annotators have some, None when nothing was to be done.
+        """
+        project = self._store.projects.get(project_key)
+        if project is None or not project.label_config:
+            return None
+        version = self._registry.current(project_key)
+        if version is None or self._store.statistics.version(project_key, KIND) == version.name:
+            return None
+        return refresh(self._store, self._features, self._registry.published(project_key), project, progress)
 
     def _explain(
         self, project: Project, task_id: int, annotators: Sequence[str], *, until: float | None, encode: bool

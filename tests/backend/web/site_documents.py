@@ -11,6 +11,7 @@ from typing import Any
 
 from backend.ports import Store
 from backend.records import Annotation, StoredVote, Task, TaskSnapshot
+from backend.services.explanation.documents import AnnotatorAttributions, Attributions, WordEffect
 from backend.services.gaps.documents import Ask, GapFigures, Gaps, MatrixRow
 from backend.services.statistics.codec import encode
 from backend.services.statistics.documents import (
@@ -87,6 +88,7 @@ class Writer:
                 ("overview", ""): self.overview(), ("annotators", ""): self.annotators(), ("tasks", ""): self.lists(),
                 ("flags", ""): self.flags(), ("consensus", ""): self.consensus(),
             } | {("profile", who): self.profile(who) for who in self.people}
+            bodies |= {("attributions", who): self.attributions(who) for who in self.people[:2]}
             if gaps:
                 bodies["gaps", ""] = self.gaps()
             texts = {key: encode(document) for key, document in bodies.items()}
@@ -107,6 +109,13 @@ class Writer:
             created_at=NOW, updated_at=NOW, lead_time_s=3.0, imported=False, parent_prediction=None)
         data = {"text": self.texts.get(number, f"{self.text} {number}")}
         return TaskSnapshot(task=Task(id=number, data=data, updated_at=NOW), annotations=[annotation], votes=[vote])
+
+    def attributions(self, who: str, *, lead: float = 0.1) -> AnnotatorAttributions:
+        word = EVIL if self.text == EVIL else "please"
+        effects = (WordEffect(word=word, label=self.classes[0], own=0.2, others=0.05, tasks=7),) if lead > 0.05 else ()
+        found = Attributions(tasks=24, lead=lead, lead_low=lead - 0.05, lead_high=lead + 0.05, own_lead=0.0,
+                             own_low=-0.02, own_high=0.02, words=effects)
+        return AnnotatorAttributions(project=self.key, annotator=who, version="r3", controls={self.control: found})
 
     def share(self, low: float = 0.3, high: float = 0.95) -> float:
         return self.random.uniform(low, high)

@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from backend.app import create_app
-from tests.backend.web.site_documents import EVIL, NUMBER, Writer
+from backend.services.statistics.codec import encode
+from tests.backend.web.site_documents import EVIL, KEY, NUMBER, Writer
 from tests.backend.web.test_site import Tags, text
 
 PAGE = f"/projects/{NUMBER}/tasks/1/explanation"
@@ -119,3 +120,26 @@ def test_an_unchanged_page_is_not_made_again(site):
 def test_pages_are_light(site):
     client = site(Writer())
     assert len(client.get(PAGE).data) < 60_000 and EVIL not in text(client, PAGE)
+
+
+def test_a_profile_shows_the_words_that_move_somebody(site):
+    page = text(site(), f"/projects/{NUMBER}/annotators/3")
+    assert "What content moves their labels" in page and "please" in page and "+0.200" in page
+    assert "mostly the same words move everybody" in page
+    assert "What content moves" not in text(site(), f"/projects/{NUMBER}/annotators/6")
+
+
+def test_words_that_explain_nothing_are_not_shown(site):
+    client, writer = site(), Writer()
+    bodies = {("attributions", "3"): encode(writer.attributions("3", lead=0.01))}
+    client.services.store.statistics.replace(KEY, "r4", bodies, kinds=["attributions"])
+    page = text(client, f"/projects/{NUMBER}/annotators/3")
+    assert "Nothing that could be shown" in page and "please" not in page.split("What content moves")[1].split("<h3")[0]
+
+
+def test_words_as_data(site):
+    client = site(mask_names=True)
+    answer = client.get(f"/api/projects/{NUMBER}/annotators/annotator-1/words").json
+    assert answer["annotator"] == "annotator-1" and answer["controls"]["politeness"]["words"][0]["word"] == "please"
+    assert client.get(f"/api/projects/{NUMBER}/annotators/annotator-5/words").status_code == 404
+    assert client.get(f"/api/projects/{NUMBER}/annotators/3/words").status_code == 404

@@ -15,7 +15,7 @@ from backend.services.explanation import Explanations
 from backend.services.features import Features
 from tests.backend.encoders import WordHashEncoder
 from tests.backend.services.politeness import KEY, START, snapshot
-from tests.backend.services.workshop import Workshop, trained, workshop_of
+from tests.backend.services.workshop import Workshop, workshop_of
 
 NEW = 900
 TEXT = "bring kindly the <b>team</b> report"
@@ -30,14 +30,9 @@ class Shelf:
         return b"picture"
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(tmp_path_factory.mktemp("explained"))
-
-
 @pytest.fixture
-def shop(template: Path, tmp_path: Path) -> Iterator[Workshop]:
-    shop = workshop_of(template, tmp_path)
+def shop(learned: Path, tmp_path: Path) -> Iterator[Workshop]:
+    shop = workshop_of(learned, tmp_path)
     yield shop
     shop.close()
 
