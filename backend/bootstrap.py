@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from backend.registry import Registry
     from backend.services.annotator_tokens import AnnotatorTokens
     from backend.services.delivery import Delivery
-    from backend.services.explanation import Explanations
+    from backend.services.explanation.service import Explanations
     from backend.services.features import Features
     from backend.services.ingest import Ingest
     from backend.services.prediction import Prediction
@@ -83,7 +83,7 @@ def build_services(
     from backend.registry import Registry
     from backend.services.delivery import Delivery
     from backend.services.drafts import Drafts
-    from backend.services.explanation import Explanations
+    from backend.services.explanation.service import Explanations
     from backend.services.features import Features
     from backend.services.ingest import Ingest
     from backend.services.prediction import Prediction
@@ -118,6 +118,7 @@ def build_services(
         prediction=prediction,
         explanations=Explanations(
             store=store, features=features, registry=registry, reader=lambda: media_reader(settings),
+            clock=clock,
         ),
         delivery=Delivery(
             store=store, label_studio=label_studio, features=features, registry=registry, prediction=prediction,

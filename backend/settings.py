@@ -217,6 +217,9 @@ class Settings:
     mask_names: bool = setting(
         False, "Show annotators as \"Annotator 1\" in the pages, the API, reports and exports.", per_project=True)
 
+    region_attention: bool = setting(
+        False, "Write into the `meta` of predicted regions which parts of a task the annotator's query looks at; "
+        "costs one more reading of the task by the network.", per_project=True)
     annotators_per_task: int = setting(
         8, "Own predictions in one answer of /predict, most active annotators first; 0 answers the consensus only.",
         unit="annotators", least=0, most=1000, per_project=True)

@@ -21,9 +21,9 @@ from backend.routes.context import context
 from backend.routes.desk import Desk, desk
 from backend.routes.rendered import answer, pages
 from backend.routes.site import problem_page
-from backend.services.explanation import Explanations
 from backend.services.explanation.attributions import read_attributions
 from backend.services.explanation.documents import TaskExplanation
+from backend.services.explanation.service import Explanations
 from backend.services.statistics.codec import plain
 
 blueprint = Blueprint("explain", __name__)

@@ -20,6 +20,7 @@ from backend.labeling import LabelConfig, in_control_arm, parse_config, task_in_
 from backend.ports import Clock, Store
 from backend.records import Project, StoredVote
 from backend.registry import Loaded, Registry
+from backend.services.explanation.regions import with_attention
 from backend.services.features import Features
 from backend.services.overrides import settings_of
 from backend.services.served import ReadyTask, TaskPredictions, consensus_version, is_account, predict, withheld
@@ -95,6 +96,8 @@ class Prediction:
             log.warning("version %s of project %s cannot answer: %s", loaded.version.name, project.key, error)
             return [TaskPredictions(task_id=task.id, own={}, consensus=None) for task in tasks]
         settings = settings_of(self._settings, project)
+        if settings.region_attention:
+            shaped = with_attention(self._features, loaded, config, tasks, shaped)
         if settings.middleware:
             return shaped
         return [_withhold(one) if self.task_withheld(project, one.task_id) else one for one in shaped]

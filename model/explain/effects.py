@@ -11,7 +11,7 @@ Shape legend: A annotators, P places, W words, C classes, T tokens, R random ord
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from model.explain.deletion import deletions
 from model.explain.explanation import answered, falling, likelihood, random_orders, scored
 from model.explain.places import Places
 from model.qumab.committee import Committee
+from model.qumab.slots import Slot
 
 Floats = NDArray[np.float64]
 SHARES = (0.1, 0.3, 0.5)
@@ -44,7 +45,7 @@ def word_effects(
     for row, word in enumerate(words, start=1):
         kept[row, list(word)] = False
     found = {}
-    for name, _, p in scored(committee, _variants(tokens, places, kept)):
+    for name, _, p in _scored(committee, tokens, places, kept):
         mine = p[:, list(rows)]  # (1 + W, A, C)
         found[name] = (mine[:1] - mine[1:]).transpose(1, 0, 2)
     return found
@@ -58,7 +59,7 @@ def leads(
     chance = random_orders(length, DRAWS, rng)
     kept = np.concatenate([np.ones((1, length), bool), ~np.eye(length, dtype=bool), deletions(chance, SHARES)])
     bare, own, random = {}, {}, {}
-    for name, slot, p in scored(committee, _variants(tokens, places, kept)):
+    for name, slot, p in _scored(committee, tokens, places, kept):
         answer, sure = answered(slot.space, p[0, at])
         left = likelihood(slot.space, p[1:, at], answer)  # (P + R F, A)
         bare[name], own[name] = answer, sure[:, None] - left[:length].T  # (A, P)
@@ -66,7 +67,7 @@ def leads(
     orders = [falling(np.concatenate([weights, weights.mean(0, keepdims=True)])) for weights in own.values()]
     masks = np.concatenate([deletions(each, SHARES) for each in orders])
     per, found = len(masks) // len(orders), {}
-    for place, (name, slot, p) in enumerate(scored(committee, _variants(tokens, places, masks))):
+    for place, (name, slot, p) in enumerate(_scored(committee, tokens, places, masks)):
         left = likelihood(slot.space, p[place * per : (place + 1) * per, at], bare[name])
         curves = left.reshape(len(at) + 1, len(SHARES), len(at))  # order, share, annotator
         mine = np.diagonal(curves[:-1], axis1=0, axis2=2)  # (F, A)
@@ -81,8 +82,15 @@ def mean_interval(values: Floats) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def _variants(tokens: Tokens, places: Places, kept: NDArray[np.bool_]) -> list[Tokens]:
-    return [tokens[mask] if mask.any() else np.zeros_like(tokens[:1]) for mask in places.stay(kept)]
+def _scored(
+    committee: Committee, tokens: Tokens, places: Places, kept: NDArray[np.bool_]
+) -> Iterator[tuple[str, Slot, Floats]]:
+    """(control, slot, probabilities (V, Q, C)) of variants in which the places `kept` (V, P) stay, equal ones once."""
+    distinct, at = np.unique(kept, axis=0, return_inverse=True)
+    stay = places.stay(distinct)
+    variants = [tokens[mask] if mask.any() else np.zeros_like(tokens[:1]) for mask in stay]
+    for name, slot, p in scored(committee, variants):
+        yield name, slot, p[at.ravel()]
 
 
 def mean_effects(parts: Mapping[str, Sequence[Floats]]) -> dict[str, tuple[Floats, Floats, int]]:

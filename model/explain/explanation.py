@@ -68,7 +68,7 @@ class Explanation:
 
 
 def explain(
-    committee: Committee, tokens: Tokens, places: Places, queries: Sequence[int], *, draws: int = 8,
+    committee: Committee, tokens: Tokens, places: Places, queries: Sequence[int], *, draws: int = 6,
     in_time: Callable[[], bool] = lambda: True, rng: np.random.Generator | None = None,
 ) -> Explanation:
     """Explain the answers of the annotators at `queries` (positions in the committee) on one task of `tokens` (T, D).
@@ -136,15 +136,16 @@ class _Score:
         self._rows, self._answers, self._in_time = list(rows), answers, in_time
 
     def __call__(self, kept: NDArray[np.bool_]) -> dict[str, Floats] | None:
-        """control -> (V, A) for the places (V, P) that stay; None when time runs out."""
+        """control -> (V, A) for the places (V, P) that stay, equal ones scored once; None when time runs out."""
         parts: dict[str, list[Floats]] = {name: [] for name in self._answers}
-        for start in range(0, len(kept), _AT_ONCE):
+        distinct, at = np.unique(kept, axis=0, return_inverse=True)
+        for start in range(0, len(distinct), _AT_ONCE):
             if not self._in_time():
                 return None
-            stay = self._places.stay(kept[start : start + _AT_ONCE])
-            for name, slot, p in scored(self._committee, [self._tokens[mask] for mask in stay]):
+            variants = [self._tokens[mask] for mask in self._places.stay(distinct[start : start + _AT_ONCE])]
+            for name, slot, p in scored(self._committee, variants):
                 parts[name].append(likelihood(slot.space, p[:, self._rows], self._answers[name]))
-        return {name: np.concatenate(found) for name, found in parts.items()}
+        return {name: np.concatenate(found)[at.ravel()] for name, found in parts.items()}
 
 
 def scored(committee: Committee, variants: Sequence[Tokens]) -> Iterator[tuple[str, Slot, Floats]]:

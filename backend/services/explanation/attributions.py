@@ -1,22 +1,25 @@
 """Words that move one annotator's labels more than the others', averaged over a sample of tasks, for the profiles.
 
-A job makes them once for each published version, from features that are in the cache, and stops when its time is up:
-the figures say how many tasks they rest on. A word counts in the tasks that have it, left out of the content as in the
-explanation of one task. What is kept of an annotator are the words that raise their probability of a label, and raise
-it more than the others', as far as that is certain (`CERTAIN` standard errors over tasks), and two leads with intervals
-(`effects`); where the first is no better than chance, no words are kept, since they would explain nothing.
+A job makes them once for a published version, not more often than every `EVERY`, from features that are in the cache,
+and stops when its time is up: the figures say how many tasks they rest on. A word counts in the tasks that have it,
+left out of the content as in the explanation of one task. What is kept of an annotator are the words that raise their
+probability of a label, and raise it more than the others', as far as that is certain (`CERTAIN` standard errors over
+tasks), and two leads with intervals (`effects`); where the first is no better than chance, no words are kept, since
+they would explain nothing.
 
 Invariant: the sample depends on the version and the tasks alone. No text of a task is kept but single words.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -48,7 +51,7 @@ WORDS = 8  # kept of each annotator and control
 LEAST = 0.01  # of probability, below which a difference is nothing to show
 _LOOKED_AT = 400  # tasks that the sample is drawn from
 _PLACES, _LEFT_OUT = 48, 24  # of one task: at most so many for a curve, and so many words
-BUDGET_S = 30.0
+BUDGET_S, EVERY = 20.0, timedelta(minutes=10)
 Floats = NDArray[np.float64]
 Tokens = NDArray[np.float16]
 
@@ -73,15 +76,19 @@ def read_attributions(store: Store, project: str, annotator: str) -> AnnotatorAt
         return None
 
 
+def due(store: Store, project: str, version: str, now: datetime) -> bool:
+    """Whether the documents of this version are to be made now."""
+    stored = store.statistics.body(project, KIND)
+    if stored is None:
+        return True
+    return stored[0] != version and now - datetime.fromisoformat(json.loads(stored[1])) >= EVERY
+
+
 def refresh(
-    store: Store, features: Features, loaded: Loaded | None, project: Project, progress: Progress,
-    *, seconds: Callable[[], float] = time.monotonic, budget_s: float = BUDGET_S,
-) -> int | None:
-    """Make the documents of the published version where they are missing; how many annotators have one, None when
-    nothing was to be done. `progress` may raise to stop."""
-    if loaded is None or store.statistics.version(project.key, KIND) == loaded.version.name:
-        return None
-    until = seconds() + budget_s
+    store: Store, features: Features, loaded: Loaded, project: Project, progress: Progress, *, now: datetime,
+    seconds: Callable[[], float] = time.monotonic, budget_s: float = BUDGET_S,
+) -> int:
+    """Make the documents of the published version; how many annotators have one. `progress` may raise to stop."""
     active = [each.annotator for each in store.votes.activity(project.key)]
     known = {name: at for at, name in enumerate(loaded.ladder.annotators)}
     people = [each for each in active if each in known][:PEOPLE]
@@ -89,17 +96,24 @@ def refresh(
     sample = _sample(store, features, loaded, project) if people else []
     counts = Counter(word for each in sample for word in set(each.words) if word)
     common = {word for word, times in counts.items() if times >= FEWEST}
+    begin = seconds()  # the encoder is loaded by now
     for place, each in enumerate(sample):
-        if seconds() > until:
+        if seconds() > begin + budget_s / 2:
             break
-        progress(place / len(sample), "finding words that matter")
-        found.add(each, common, curve=place < CURVES)
+        progress(place / len(sample) / 2, "finding words that matter")
+        found.add_words(each, common)
+    for place, each in enumerate(sample[:CURVES]):
+        if seconds() > begin + budget_s:
+            break
+        progress(0.5 + place / CURVES / 2, "measuring whether they matter")
+        found.add_curve(each)
     documents = {
         (KIND, who): encode(AnnotatorAttributions(
             project=project.key, annotator=who, version=loaded.version.name, controls=found.of(place)))
         for place, who in enumerate(people) if found.tasks
     }
-    store.statistics.replace(project.key, loaded.version.name, {(KIND, ""): "{}", **documents}, kinds=[KIND])
+    made = {(KIND, ""): json.dumps(now.isoformat()), **documents}
+    store.statistics.replace(project.key, loaded.version.name, made, kinds=[KIND])
     return len(documents)
 
 
@@ -156,11 +170,11 @@ class _Effects:
         self._effects: dict[str, dict[str, list[Floats]]] = defaultdict(lambda: defaultdict(list))
         self._chance: dict[str, list[Floats]] = defaultdict(list)
         self._everybody: dict[str, list[Floats]] = defaultdict(list)
-        self.tasks = 0
+        self.tasks = self.measured = 0
 
-    def add(self, sampled: _Sampled, common: set[str], *, curve: bool) -> None:
-        """One more task."""
-        from model.explain.effects import leads, word_effects
+    def add_words(self, sampled: _Sampled, common: set[str]) -> None:
+        """The words of one more task."""
+        from model.explain.effects import word_effects
 
         committee = self._loaded.ladder.committee
         where: dict[str, list[int]] = {}
@@ -174,12 +188,19 @@ class _Effects:
             for name, effect in effects.items():
                 for place, word in enumerate(words):
                     self._effects[name][word].append(effect[:, place])
-        if curve and len(sampled.places) <= _PLACES:
-            rng = np.random.default_rng(self.tasks)
-            for name, found in leads(committee, sampled.tokens, sampled.places, self._rows, rng=rng).items():
-                self._chance[name].append(found.chance)
-                self._everybody[name].append(found.everybody)
         self.tasks += 1
+
+    def add_curve(self, sampled: _Sampled) -> None:
+        """Both leads on one more task; long ones take too long."""
+        from model.explain.effects import leads
+
+        if len(sampled.places) > _PLACES:
+            return
+        committee, rng = self._loaded.ladder.committee, np.random.default_rng(self.measured)
+        for name, found in leads(committee, sampled.tokens, sampled.places, self._rows, rng=rng).items():
+            self._chance[name].append(found.chance)
+            self._everybody[name].append(found.everybody)
+        self.measured += 1
 
     def of(self, place: int) -> dict[str, Attributions]:
         """control -> what is known of the annotator at this place of the rows; controls without a lead are left out."""
@@ -191,8 +212,8 @@ class _Effects:
             own, own_low, own_high = mean_interval(np.array([each[place] for each in self._everybody[name]]))
             if np.isfinite([low, own_low]).all():
                 found[name] = Attributions(
-                    tasks=self.tasks, lead=lead, lead_low=low, lead_high=high, own_lead=own, own_low=own_low,
-                    own_high=own_high, words=self._words(name, place) if low > 0.0 else (),
+                    tasks=self.tasks, measured=self.measured, lead=lead, lead_low=low, lead_high=high, own_lead=own,
+                    own_low=own_low, own_high=own_high, words=self._words(name, place) if low > 0.0 else (),
                 )
         return found
 

@@ -77,7 +77,8 @@ class WordEffect:
 class Attributions:
     """One annotator on one control; leads are means over tasks with 95 % intervals, beside chance."""
 
-    tasks: int
+    tasks: int  # that words were taken from
+    measured: int  # of them, those that the leads rest on
     lead: float  # by how much the answer falls faster when words go by attribution than by chance
     lead_low: float
     lead_high: float

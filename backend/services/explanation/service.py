@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from backend.errors import ClientError, NotFound, NotReady
 from backend.labeling import parse_config
 from backend.labeling.content import Content, unpack
-from backend.ports import Progress, Store
+from backend.ports import Clock, Progress, Store, utc_now
 from backend.records import Project, StoredVote, Task
 from backend.registry import Loaded, Registry
-from backend.services.explanation.attributions import KIND, refresh
+from backend.services.explanation.attributions import due, refresh
 from backend.services.explanation.documents import Answer, Explained, Faithful, TaskExplanation
 from backend.services.features import Features
 from backend.services.prediction import trained_on
@@ -49,12 +49,13 @@ class Explanations:
 
     def __init__(
         self, *, store: Store, features: Features, registry: Registry, reader: Callable[[], Reader],
-        seconds: Callable[[], float] = time.monotonic,
+        clock: Clock = utc_now, seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._features = features
         self._registry = registry
         self._reader = reader
+        self._clock = clock
         self._seconds = seconds
         self._one = threading.Lock()
         self._kept: OrderedDict[object, TaskExplanation] = OrderedDict()
@@ -110,10 +111,13 @@ class Explanations:
         project = self._store.projects.get(project_key)
         if project is None or not project.label_config:
             return None
-        version = self._registry.current(project_key)
-        if version is None or self._store.statistics.version(project_key, KIND) == version.name:
+        version, now = self._registry.current(project_key), self._clock()
+        if version is None or not due(self._store, project_key, version.name, now):
             return None
-        return refresh(self._store, self._features, self._registry.published(project_key), project, progress)
+        loaded = self._registry.published(project_key)
+        return None if loaded is None else refresh(
+            self._store, self._features, loaded, project, progress, now=now
+        )
 
     def _explain(
         self, project: Project, task_id: int, annotators: Sequence[str], *, until: float | None, encode: bool

@@ -113,8 +113,8 @@ class Writer:
     def attributions(self, who: str, *, lead: float = 0.1) -> AnnotatorAttributions:
         word = EVIL if self.text == EVIL else "please"
         effects = (WordEffect(word=word, label=self.classes[0], own=0.2, others=0.05, tasks=7),) if lead > 0.05 else ()
-        found = Attributions(tasks=24, lead=lead, lead_low=lead - 0.05, lead_high=lead + 0.05, own_lead=0.0,
-                             own_low=-0.02, own_high=0.02, words=effects)
+        found = Attributions(tasks=24, measured=20, lead=lead, lead_low=lead - 0.05, lead_high=lead + 0.05,
+                             own_lead=0.0, own_low=-0.02, own_high=0.02, words=effects)
         return AnnotatorAttributions(project=self.key, annotator=who, version="r3", controls={self.control: found})
 
     def share(self, low: float = 0.3, high: float = 0.95) -> float:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backend.services.explanation import Explanations
 from backend.services.explanation.attributions import KIND, read_attributions, refresh, word_of
+from backend.services.explanation.service import Explanations
 from tests.backend.services.politeness import KEY
 from tests.backend.services.workshop import Workshop, silent, workshop_of
 
@@ -19,7 +19,8 @@ CONTROL = "politeness"
 
 
 def explanations(shop: Workshop) -> Explanations:
-    return Explanations(store=shop.store, features=shop.features, registry=shop.registry, reader=lambda: None)  # type: ignore[arg-type,return-value]
+    return Explanations(store=shop.store, features=shop.features, registry=shop.registry, clock=shop.clock,
+                        reader=lambda: None)  # type: ignore[arg-type,return-value]
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +38,9 @@ def shop(template: Path, tmp_path: Path) -> Iterator[Workshop]:
     shop.close()
 
 
-def found(shop: Workshop, who: str) -> Any:
+def found(shop: Workshop, who: str, *, version: str = "r1") -> Any:
     document = read_attributions(shop.store, KEY, who)
-    assert document is not None and document.version == "r1"
+    assert document is not None and document.version == version
     return document.controls[CONTROL]
 
 
@@ -53,9 +54,11 @@ def test_each_annotator_s_words_and_the_labels_that_they_speak_for(shop: Worksho
     assert found(shop, "3").personal  # the other two go by the same words
 
 
-def test_nothing_is_done_twice_for_a_version(shop: Workshop) -> None:
+def test_nothing_is_done_twice_for_a_version_or_too_often(shop: Workshop) -> None:
     assert explanations(shop).refresh(KEY, silent) is None
     shop.publish()
+    assert explanations(shop).refresh(KEY, silent) is None
+    shop.clock.forward(601)
     assert explanations(shop).refresh(KEY, silent) == 3
     assert shop.store.statistics.version(KEY, KIND) == "r2"
 
@@ -63,7 +66,8 @@ def test_nothing_is_done_twice_for_a_version(shop: Workshop) -> None:
 def test_other_documents_stay(shop: Workshop) -> None:
     shop.store.statistics.replace(KEY, "v", {("overview", ""): "{}"}, kinds=["overview"])
     shop.publish()
-    explanations(shop).refresh(KEY, silent)
+    shop.clock.forward(601)
+    assert explanations(shop).refresh(KEY, silent) == 3
     assert shop.store.statistics.version(KEY, "overview") == "v"
     assert read_attributions(shop.store, KEY, "1") is not None
 
@@ -75,7 +79,7 @@ def test_where_no_features_are_cached_there_are_no_words_and_nothing_is_encoded(
     other = replace(loaded, version=replace(loaded.version, figures={"encoder": "another"}))
     calls, project = len(shop.encoder.calls), shop.store.projects.get(KEY)
     assert project is not None
-    assert refresh(shop.store, shop.features, other, project, silent) == 0
+    assert refresh(shop.store, shop.features, other, project, silent, now=shop.clock()) == 0
     assert len(shop.encoder.calls) == calls and read_attributions(shop.store, KEY, "1") is None
     assert shop.store.statistics.version(KEY, KIND) == "r2"  # it is not tried again and again
 
@@ -84,10 +88,11 @@ def test_time_is_bounded(shop: Workshop) -> None:
     shop.publish()
     now = iter(np.arange(0.0, 1000.0, 10.0))
     project, loaded = shop.store.projects.get(KEY), shop.registry.published(KEY)
-    assert project is not None
-    refresh(shop.store, shop.features, loaded, project, silent, seconds=lambda: float(next(now)), budget_s=45.0)
-    document = read_attributions(shop.store, KEY, "1")
-    assert document is not None and document.controls[CONTROL].tasks == 4
+    assert project is not None and loaded is not None
+    refresh(shop.store, shop.features, loaded, project, silent, now=shop.clock(),
+            seconds=lambda: float(next(now)), budget_s=75.0)
+    each = found(shop, "1", version="r2")
+    assert (each.tasks, each.measured) == (3, 3) and not each.words  # no word is in enough of them
 
 
 def test_a_document_of_another_release_is_none(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:

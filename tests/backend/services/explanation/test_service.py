@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from backend.errors import ClientError, MediaError, NotFound, NotReady
-from backend.services.explanation import Explanations
+from backend.services.explanation.service import Explanations
 from backend.services.features import Features
 from tests.backend.encoders import WordHashEncoder
 from tests.backend.services.politeness import KEY, START, snapshot
