@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from backend.services.delivery import Delivery
     from backend.services.explanation.service import Explanations
     from backend.services.features import Features
+    from backend.services.gaps.service import GapFilling
     from backend.services.ingest import Ingest
     from backend.services.prediction import Prediction
     from backend.services.reconcile import Reconciler
@@ -59,6 +60,7 @@ class Services:
     explanations: Explanations
     delivery: Delivery
     statistics: Statistics
+    gaps: GapFilling
     triggers: Triggers
     clock: Clock
 
@@ -85,6 +87,7 @@ def build_services(
     from backend.services.drafts import Drafts
     from backend.services.explanation.service import Explanations
     from backend.services.features import Features
+    from backend.services.gaps.service import GapFilling
     from backend.services.ingest import Ingest
     from backend.services.prediction import Prediction
     from backend.services.reconcile import Reconciler
@@ -125,6 +128,7 @@ def build_services(
             settings=settings, clock=clock, drafts=drafts,
         ),
         statistics=Statistics(store=store, registry=registry, settings=settings, clock=clock),
+        gaps=GapFilling(store=store, features=features, registry=registry, settings=settings, clock=clock),
         triggers=Triggers(store=store, settings=settings, clock=clock),
         clock=clock,
     )

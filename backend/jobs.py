@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -146,7 +146,12 @@ def _follow_up(services: Services, job: Job, figures: Figures) -> None:
         services.triggers.deliver_now(job.project)  # the time for drafts was up
     elif job.kind is JobKind.RECONCILE and figures.get("tasks", 0):
         services.store.jobs.enqueue(JobKind.ENCODE, job.project)
-    elif job.kind is JobKind.ENCODE and figures.get("next_after_id"):
+    elif job.kind is JobKind.STATISTICS:
+        services.store.jobs.enqueue(JobKind.GAPS, job.project, not_before=_gaps_due(services, job.project))
+    elif job.kind is JobKind.ENCODE and not figures.get("next_after_id"):
+        due = _gaps_due(services, job.project)
+        services.store.jobs.enqueue(JobKind.GAPS, job.project, payload={"force": True}, not_before=due)
+    elif job.kind is JobKind.ENCODE:
         services.store.jobs.enqueue(JobKind.ENCODE, job.project, payload={
             "after_id": figures["next_after_id"], "done": figures["done"],
         })
@@ -155,6 +160,17 @@ def _follow_up(services: Services, job: Job, figures: Figures) -> None:
             JobKind.STATISTICS, job.project, not_before=services.clock() + timedelta(seconds=STATISTICS_DELAY_S)
         )
     _after_reading(services, job)
+
+
+def _gaps_due(services: Services, project: str) -> datetime:
+    """When gaps may be looked at again: filling them takes a forward over all tasks, so at most a fifth of the time
+    goes there."""
+    last = services.store.jobs.recent(project, kind=JobKind.GAPS, limit=1)
+    begun, ended = (last[0].started_at, last[0].finished_at) if last else (None, None)
+    if begun is None or ended is None:
+        return services.clock()
+    pause = max(timedelta(seconds=services.settings.gaps_every_s), 4 * (ended - begun))
+    return max(services.clock(), ended + pause)
 
 
 def _after_reading(services: Services, job: Job) -> None:
@@ -203,6 +219,10 @@ def _statistics(services: Services, job: Job, progress: Progress) -> Figures:
     return figures if explained is None else {**figures, "explained": explained}
 
 
+def _gaps(services: Services, job: Job, progress: Progress) -> Figures:
+    return services.gaps.run(job.project, progress, force=bool(job.payload.get("force")))
+
+
 RUNNERS: Mapping[JobKind, Callable[[Services, Job, Progress], Figures]] = {
     JobKind.SYNC: _sync,
     JobKind.RECONCILE: _reconcile,
@@ -210,4 +230,5 @@ RUNNERS: Mapping[JobKind, Callable[[Services, Job, Progress], Figures]] = {
     JobKind.TRAIN: _train,
     JobKind.DELIVER: _deliver,
     JobKind.STATISTICS: _statistics,
+    JobKind.GAPS: _gaps,
 }

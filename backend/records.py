@@ -131,6 +131,7 @@ class JobKind(StrEnum):
     TRAIN = "train"
     DELIVER = "deliver"
     STATISTICS = "statistics"  # consensus, annotators, tasks and flags of a project, for people
+    GAPS = "gaps"  # what is filled, and what to ask for next
 
 
 class JobState(StrEnum):

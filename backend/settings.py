@@ -242,6 +242,18 @@ class Settings:
                                         unit="seconds", least=0.05, most=90)
     predict_batch_deadline_s: float = setting(90.0, "Answer /predict for several tasks within this time.",
                                               unit="seconds", least=0.05, most=95)
+    gap_policy: str = setting(
+        "expected-change", "By what the next labels to ask for are chosen.", per_project=True,
+        choices=("expected-change", "uncertainty", "disagreement", "bald", "diverse-batch", "random"))
+    gap_budget: int = setting(100, "Labels that are proposed at a time.", unit="labels", least=0, most=10_000,
+                              per_project=True)
+    gap_per_task: int = setting(1, "New labels of one task that are proposed at a time.", unit="labels", least=1,
+                                most=100, per_project=True)
+    gap_cost: str = setting(
+        "time", "What a label costs: the `time` that the annotator usually takes, or all `equal`.",
+        choices=("time", "equal"), per_project=True)
+    gaps_every_s: float = setting(60.0, "Shortest time between two looks at what to ask for next.", unit="seconds",
+                                  least=0)
     max_body_mb: float = setting(64.0, "Larger request bodies are refused with 413.", unit="MB", least=0.001, most=4096)
 
     reconcile_every_s: float = setting(300.0, "Look for changes in Label Studio that no webhook told of.",

@@ -25,6 +25,7 @@ JOB_NAMES = {
     JobKind.TRAIN: "Training",
     JobKind.DELIVER: "Delivering predictions",
     JobKind.STATISTICS: "Computing statistics",
+    JobKind.GAPS: "Looking at gaps",
 }
 
 

@@ -73,6 +73,11 @@ class Features:
                 known.update(self._encode(missing[begin : begin + 8], until=until))
         return [known.get(text) for text in texts]
 
+    def known(self, texts: Sequence[str], *, encoder_id: str) -> list[Tokens | None]:
+        """Tokens made by the encoder `encoder_id` that are cached, None for the others; loads and encodes nothing."""
+        found = self._lookup(texts, encoder_id)
+        return [found.get(text) for text in texts]
+
     def cached(self, texts: Sequence[str]) -> list[bool]:
         """Whether each text has tokens in the cache."""
         known = self._lookup(texts, self.encoder_id)

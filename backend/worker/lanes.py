@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 LANES: Mapping[str, Sequence[JobKind]] = {
     "sync": (JobKind.SYNC,),
     "read": (JobKind.RECONCILE, JobKind.STATISTICS),
-    "heavy": (JobKind.TRAIN, JobKind.DELIVER, JobKind.ENCODE),
+    "heavy": (JobKind.TRAIN, JobKind.DELIVER, JobKind.ENCODE, JobKind.GAPS),
 }
 TICK_S = 0.5
 TICK_SHARE = 20.0  # ticking takes at most one part in so many of the time, however many projects there are

@@ -70,6 +70,7 @@ def small_services(
         ingest=cast(Any, Doing(on_sync, asked)), reconciler=cast(Any, Doing(on_reconcile, asked)),
         training=cast(Any, Doing(on_train, asked)), prediction=absent, explanations=cast(Any, NothingToExplain()),
         delivery=cast(Any, Doing(on_deliver, asked)),
+        gaps=cast(Any, Doing(nothing, [])),
         statistics=Statistics(store=store, registry=cast(Any, NoEvidence()), settings=chosen, clock=clock),
         triggers=Triggers(store=store, settings=chosen, clock=clock), clock=clock,
     )

@@ -36,7 +36,7 @@ def test_every_setting_can_be_set_by_its_variable():
     special = {
         "redis_url": "redis://h:1/0", "label_studio_url": "http://h/", "url": "https://h", "log_level": "debug",
         "device": "cuda:1", "echo_weight": "0.5", "encoder_max_tokens": "64", "feature_cache_mb": "100",
-        "secret_key": FERNET_KEY,
+        "secret_key": FERNET_KEY, "gap_policy": "bald", "gap_cost": "equal",
     }
     env = {each.env: special.get(each.name, samples[each.type]) for each in SETTINGS}
     settings = Settings.from_env(env)

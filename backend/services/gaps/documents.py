@@ -55,6 +55,9 @@ class GapFigures:
     policy: str  # "uncertainty", "disagreement" ...
     done: int  # tasks whose consensus no further vote would change
     saved: int  # votes that need not be asked for, since their tasks are done
+    tasks: int = 0  # all there are
+    judged: int = 0  # those that `asks`, `done` and `saved` speak of; fewer where there are very many tasks
+    waiting: int = 0  # tasks whose gaps are not predicted: content that is not encoded yet, or no version and no vote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
