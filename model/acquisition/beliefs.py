@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 Floats = NDArray[np.float64]
+_CHUNK = 1 << 16  # gaps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +44,15 @@ class Beliefs:
     shares: Floats  # (C,) m
     explained: Floats  # (U, C) sum_g P(k, g) (1 - h_g)
 
-    def probabilities(self) -> Floats:
-        """(U, A, C) what everybody would say."""
-        told = np.einsum("uk,akl->ual", self.explained, self.confusion, optimize=True)
-        return np.asarray(told + (self.ambiguity[:, None] * self.shares)[:, None])
+    def probabilities(self, where: NDArray[np.bool_] | None = None) -> Floats:
+        """(U, A, C) what everybody would say; with `where` (U, A), there only, and 0 elsewhere."""
+        told = np.zeros((len(self.consensus), len(self.confusion), len(self.shares)))
+        unit, annotator = np.nonzero(np.ones(told.shape[:2], np.bool_) if where is None else where)
+        for first in range(0, len(unit), _CHUNK):
+            u, a = unit[first : first + _CHUNK], annotator[first : first + _CHUNK]
+            own = (self.explained[u][:, :, None] * self.confusion[a]).sum(axis=1)  # (n, C)
+            told[u, a] = own + self.ambiguity[u][:, None] * self.shares
+        return told
 
 
 def fit_beliefs(

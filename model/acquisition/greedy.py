@@ -68,7 +68,8 @@ def best_pairs(scores: Floats, limits: Limits, again: float) -> Chosen:
     """The best gaps of (U, A) scores; -inf is never chosen."""
     purse, people = Purse.full(limits), scores.shape[1]
     rates = (scores / limits.costs).ravel()
-    order = np.argsort(-rates, kind="stable")[: int(np.isfinite(rates).sum())]
+    gaps = np.flatnonzero(np.isfinite(rates))
+    order = gaps[np.argsort(-rates[gaps], kind="stable")]
     waiting: list[tuple[float, int, int]] = []  # (-rate, votes of the unit it was lowered for, gap)
     at = 0
     while not purse.empty and (at < len(order) or waiting):
@@ -95,18 +96,22 @@ def best_units(scores: Floats, earned: Floats, reliability: Floats, limits: Limi
     Of several who have earned the same, the more reliable one (A,).
     """
     purse, earned = Purse.full(limits), earned.astype(np.float64)
-    gains = scores.max(axis=1, initial=-np.inf)
-    open_gaps = np.isfinite(scores)
-    queue = [(-float(gain), 0, unit) for unit, gain in enumerate(gains) if np.isfinite(gain)]
+    gains, open_gaps, asked = scores.max(axis=1, initial=-np.inf), np.isfinite(scores), np.zeros(scores.shape[1])
+    free = limits.costs <= purse.left + 1e-9  # (A,) who may be asked
+    queue = [(-gain, 0, unit) for unit, gain in enumerate(gains.tolist()) if gain > -np.inf]
     heapq.heapify(queue)
     while queue and not purse.empty:
         low, votes, unit = heapq.heappop(queue)
-        able = [a for a in np.flatnonzero(open_gaps[unit]).tolist() if purse.allows(unit, a)]
-        if not able:
+        able = np.flatnonzero(open_gaps[unit] & free)
+        if not len(able):
             continue
-        annotator = min(able, key=lambda a: (float(earned[a]), -float(reliability[a])))
+        able = able[earned[able] == earned[able].min()]
+        annotator = int(able[reliability[able].argmax()])
         purse.buy(unit, annotator, -low)
         open_gaps[unit, annotator] = False
         earned[annotator] += limits.costs[annotator]
-        heapq.heappush(queue, (low * again, votes + 1, unit))
+        asked[annotator] += 1
+        free = (limits.costs <= purse.left + 1e-9) & (asked < limits.per_annotator)
+        if votes + 1 < limits.per_unit:
+            heapq.heappush(queue, (low * again, votes + 1, unit))
     return purse.chosen

@@ -33,7 +33,7 @@ class Replay:
     budget: int | None = None  # votes that are bought; None: four a task. Fewer where fewer are for sale
     batches: int = 16  # equal parts of the budget
     at_most_per_unit: int = 1  # in one batch
-    balance: float = 0.0
+    balance: float = 0.5  # nobody is asked for more than twice an equal share of a batch
     beliefs: BeliefConfig = field(default_factory=BeliefConfig)
 
     def __post_init__(self) -> None:
@@ -119,7 +119,7 @@ def replay_policy(market: Market, policy: Policy, replay: Replay) -> Curve:
 def situation(beliefs: Beliefs, given: Codes, may_ask: Flags) -> Situation:
     """What a policy is told: beliefs as they are."""
     return Situation(
-        probabilities=beliefs.probabilities(), given=given, consensus=beliefs.consensus, may_ask=may_ask,
+        probabilities=beliefs.probabilities(may_ask), given=given, consensus=beliefs.consensus, may_ask=may_ask,
         confusion=beliefs.confusion, ambiguity=beliefs.ambiguity,
     )
 

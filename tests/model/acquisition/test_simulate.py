@@ -85,7 +85,7 @@ def test_the_whole_pool_is_bought_where_the_budget_allows(votes):
 
 def test_standing(votes):
     told = []
-    standing = replay_all(votes, 2, ["expected-change"], replay=Replay(batches=8), seeds=2,
+    standing = replay_all(votes, 2, ["expected-change"], replay=Replay(batches=8, balance=0.0), seeds=2,
                           progress=lambda share, note: told.append(share))
     found = to_json(standing)
     ours = found["policies"]["expected-change"]
@@ -96,7 +96,7 @@ def test_standing(votes):
     assert ours["saved"]["votes"][0] > 0 and ours["seeds_above"]["random"] == 2
     assert found["policies"]["random"]["beside"]["random"] == [0.0, 0.0, 0.0]
     assert told == sorted(told) and len(told) == 6
-    again = replay_all(votes, 2, ["expected-change"], replay=Replay(batches=8), seeds=2)
+    again = replay_all(votes, 2, ["expected-change"], replay=Replay(batches=8, balance=0.0), seeds=2)
     np.testing.assert_array_equal(again.replayed["random"].areas, standing.replayed["random"].areas)
 
 
