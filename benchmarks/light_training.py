@@ -159,10 +159,11 @@ def epochs(work: Work, annotators: int, rounds: int) -> dict[str, list[float]]:
 def increments(simulated: Simulated, arguments: argparse.Namespace) -> dict[str, Any]:
     """Seconds from scratch and incremental, and paired accuracy on held-out tasks."""
     when = np.random.default_rng(1).permutation(len(simulated.votes.unit))
+    votes = replace(simulated.votes, time=1.0 + when)
 
     def timed(most: int, previous: Fit | None) -> tuple[Fit, float]:
         data = TrainingSet(
-            votes=simulated.votes.select(when < most), spaces={"label": simulated.space},
+            votes=votes.select(when < most), spaces={"label": simulated.space},
             tokens=lambda units: [simulated.tokens[unit] for unit in units],
             heldout=lambda unit: int(unit[1:]) % 5 == 0,
         )

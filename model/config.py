@@ -40,6 +40,8 @@ class NetworkConfig:
     weight_decay: float = 0.05
     epochs: int = 16
     warm_epochs: int = 6  # when training goes on from a published version
+    brief_epochs: int = 3  # the same, where only the units with new votes and some others are gone through
+    replay: float = 3.0  # how many others, for each unit with new votes
     patience: int = 4
     batch_units: int = 32
     ema: float = 0.9  # decay a step of the averaged weights that are kept; 0 keeps the raw ones
@@ -56,6 +58,7 @@ class LadderConfig:
     members_per_fold: int = 2  # networks of each fold
     single_above_votes: int = 40_000  # above this many votes one network is trained, on one split
     pairs_below_votes: int = 10_000  # above this many votes each fold has one network only
+    brief_until: float = 1.25  # growth of the votes since all units were last gone through; beyond it they are again
     echo_weight: float = 0.3  # weight of an accepted pre-annotation
     prior_strength: float = 4.0  # pseudo-votes that pull an annotator's frequencies to everybody's
     confusion_strength: float = 4.0  # pseudo-votes that pull each row of a confusion matrix to everybody's

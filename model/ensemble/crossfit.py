@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.config import LadderConfig
+from model.config import LadderConfig, NetworkConfig
 from model.dataset import Dataset, Targets
 from model.ensemble.gap_rungs import OutOfSample, with_network
 from model.ensemble.pooled import PENALTIES, Pooled, fit_pooled
@@ -45,7 +45,8 @@ class CrossFit:
     penalties: dict[str, float]  # of the pooled rung, by control
     history: History
     warm: bool
-    learned: NDArray[np.int64]  # (A,) training votes of each annotator when the network was last trained in full
+    brief: bool  # only the units with new votes and some others were gone through
+    learned: NDArray[np.int64]  # (A,) training votes of each annotator when the network last went through all units
 
 
 def crossfit(
@@ -53,6 +54,10 @@ def crossfit(
     progress: Callable[[float], None],
 ) -> CrossFit:
     """Fit every rung without each fold in turn. `previous` is grown and trained on where its shape allows it.
+
+    A few new votes are learned in a few steps, on their units and some drawn from all others, so that an annotator who
+    labels on does not wait for a training over everything; all units are gone through again once there are a quarter
+    more votes than the last time (`LadderConfig.brief_until`).
 
     A short training on top of an earlier one would leave newcomers half learned (on the whole, everybody else is best
     left as they were), so while they matter it takes as long as one from scratch and is stopped on them as much as on
@@ -72,15 +77,35 @@ def crossfit(
     votes_now = _training_votes(dataset)
     learned = _aligned(previous.learned, len(votes_now)) if previous is not None and warm else np.zeros_like(votes_now)
     new = newcomers(votes_now, learned)
+    latest = None
+    if previous is not None and warm and not new.any() and votes_now.sum() <= config.brief_until * learned.sum():
+        latest = _latest(dataset, previous.until)
     committee, history = _train(
-        dataset, store, config, members, previous.committee if previous is not None and warm else None, new, device,
-        progress,
+        dataset, store, config, members, previous.committee if previous is not None and warm else None, new, latest,
+        device, progress,
     )
     votes = with_network(dataset, store, committee, votes, config)
     return CrossFit(
         committee=committee, votes=votes, penalties=penalties, history=history, warm=warm,
-        learned=votes_now if new.any() else learned,
+        brief=latest is not None, learned=_learned(votes_now, learned, new, latest),
     )
+
+
+def _latest(dataset: Dataset, until: float) -> NDArray[np.int64] | None:
+    """Training units with votes that came after `until`; None where that is unknown, or true of no or most units."""
+    if until <= 0.0:
+        return None
+    latest = np.flatnonzero((dataset.newest > until) & ~dataset.heldout)
+    return latest if 0 < 2 * len(latest) < np.count_nonzero(~dataset.heldout) else None
+
+
+def _learned(
+    votes: NDArray[np.int64], learned: NDArray[np.int64], new: NDArray[np.bool_], latest: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """What counts as learned from now on: after going through all units briefly, all but those who are still few."""
+    if new.any():
+        return votes
+    return np.where(votes > 2 * learned, learned, votes) if latest is None else learned
 
 
 def _sides(dataset: Dataset, name: str, fold: int) -> tuple[Targets, Targets]:
@@ -134,7 +159,7 @@ def _pooled_scores(dataset: Dataset, targets: Targets, models: list[Pooled], sto
 
 def _train(
     dataset: Dataset, store: TokenStore, config: LadderConfig, members: int, previous: Committee | None,
-    new: NDArray[np.bool_], device: str, progress: Callable[[float], None],
+    new: NDArray[np.bool_], latest: NDArray[np.int64] | None, device: str, progress: Callable[[float], None],
 ) -> tuple[Committee, History]:
     """Train all members side by side; member m never learns from fold m % folds."""
     people = len(dataset.annotators)
@@ -159,10 +184,16 @@ def _train(
             n: _shares(dataset, t, _checking(dataset, t, new if previous else None), members, True)
             for n, t in rows.items()
         }),
-        steps, seed=config.seed, epochs=steps.epochs if previous is None or new.any() else steps.warm_epochs,
+        steps, seed=config.seed, latest=latest, epochs=_epochs(steps, previous is not None and not new.any(), latest),
         progress=progress,
     )
     return Committee(network, spaces, device=device), history
+
+
+def _epochs(config: NetworkConfig, warm: bool, latest: NDArray[np.int64] | None) -> int:
+    if latest is not None:
+        return config.brief_epochs
+    return config.warm_epochs if warm else config.epochs
 
 
 def _shares(

@@ -25,6 +25,7 @@ from model.ensemble.prior import fit_prior
 from model.ensemble.scores import to_probabilities
 from model.ensemble.scoring import Scored, score_gaps, score_heldout, summaries
 from model.ensemble.stack import Stack, fit_stack
+from model.numbers import NumberBins, to_json
 from model.qumab.batches import TokenStore
 
 Progress = Callable[[float, str], None]
@@ -76,7 +77,7 @@ def fit(
     controls = {name: _fit_control(dataset, name, store, result, config) for name in dataset.controls}
     ladder = Ladder(
         annotators=dataset.annotators, controls=controls, committee=result.committee, dim=store.dim, config=config,
-        learned=result.learned,
+        learned=result.learned, until=float(dataset.newest.max()),
     )
     progress(0.95, "scoring on held-out units")
     heldout = score_heldout(ladder, dataset, data.tokens)
@@ -109,7 +110,7 @@ def _fit_control(
         stack=stack,
         panel=np.bincount(dataset.controls[name].annotator, minlength=people)[:people] > 0,
         spread=fit_spread(learn.space, pooled_scores, item.targets.unit[scored], item.targets.y[scored]),
-        gaps=fit_gaps(item, fit_latent(learn, people, config.confusion_strength), scored, people, config),
+        gaps=fit_gaps(item, fit_latent(learn, people, config.confusion_strength), stack, scored, people, config),
     )
 
 
@@ -154,6 +155,7 @@ def _figures(
             "votes": len(dataset.controls[name]),
             "training_votes": len(dataset.rows(name, ~dataset.heldout)),
             "classes": len(state.space.classes),
+            **({"bins": to_json(state.space)} if isinstance(state.space, NumberBins) else {}),
             "heldout": summaries(heldout[name]),
             "cross_validation": summaries(cross[name]),
             "weights": dict(state.stack.weights),
@@ -164,6 +166,6 @@ def _figures(
         }
     return {
         "controls": controls, "epochs": result.history.epochs, "best_epoch": result.history.best_epoch,
-        "warm": result.warm, "annotators": len(dataset.annotators),
+        "warm": result.warm, "brief": result.brief, "annotators": len(dataset.annotators),
         "units": len(dataset.units), "heldout_units": int(dataset.heldout.sum()),
     }

@@ -99,18 +99,20 @@ def _network_scores(
     """Scores (N, C) of each vote by the members that never trained on its fold: from content alone, and for each mask
     with the visible votes read."""
     ways = [{name: np.empty(item.targets.y.shape) for name, item in votes.items()} for _ in range(1 + _MASKS)]
-    units = np.flatnonzero((dataset.fold >= 0) & (dataset.fold < dataset.folds))
-    units = units[np.argsort(store.lengths[units], kind="stable")]
-    for positions in committee.split(units, store.lengths):
-        positions = np.sort(positions)
-        here = {name: np.flatnonzero(np.isin(item.targets.unit, positions)) for name, item in votes.items()}
-        labels = [_tokens(committee, votes, masks, index, here, positions) for index in range(_MASKS)]
-        for way, scores in zip(ways, committee.member_scores(*store.batch(positions), labels), strict=True):
-            for name, item in votes.items():
-                rows, array = here[name], scores[name]  # (M, B, Q, C)
-                row = np.searchsorted(positions, item.targets.unit[rows])
-                by_fold = array.reshape(-1, dataset.folds, *array.shape[1:]).mean(0)  # (folds, B, Q, C)
-                way[name][rows] = by_fold[item.fold[rows], row, item.targets.annotator[rows]]
+    members = np.arange(committee.network.members)
+    for fold in range(dataset.folds):
+        units = np.flatnonzero(dataset.fold == fold)
+        units = units[np.argsort(store.lengths[units], kind="stable")]
+        with committee.network.only(members[members % dataset.folds == fold]):
+            for positions in committee.split(units, store.lengths):
+                positions = np.sort(positions)
+                here = {name: np.flatnonzero(np.isin(item.targets.unit, positions)) for name, item in votes.items()}
+                labels = [_tokens(committee, votes, masks, index, here, positions) for index in range(_MASKS)]
+                for way, scores in zip(ways, committee.member_scores(*store.batch(positions), labels), strict=True):
+                    for name, item in votes.items():
+                        rows = here[name]
+                        row = np.searchsorted(positions, item.targets.unit[rows])
+                        way[name][rows] = scores[name].mean(0)[row, item.targets.annotator[rows]]  # (B, Q, C)
     return ways[0], ways[1:]
 
 

@@ -18,6 +18,7 @@ from model import checkpoint
 from model.config import LadderConfig
 from model.dataset import Tokens, check_tokens
 from model.ensemble.control import GAP_RUNGS, RUNGS, ControlPrediction, ControlState
+from model.ensemble.factors import Factors
 from model.ensemble.gaps import Gaps
 from model.ensemble.given import GivenVotes, given_votes, no_votes
 from model.ensemble.latent import LatentClasses
@@ -25,6 +26,7 @@ from model.ensemble.pooled import Pooled, mean_tokens
 from model.ensemble.scores import to_scores
 from model.ensemble.stack import Stack
 from model.errors import CheckpointError, ModelError
+from model.numbers import NumberBins, from_json, to_json
 from model.qumab.committee import Committee
 from model.qumab.labels import GivenColumns
 from model.spaces import MultipleChoice, SingleChoice, Space, ValueKind
@@ -39,15 +41,17 @@ class Ladder:
 
     def __init__(
         self, *, annotators: Sequence[str], controls: Mapping[str, ControlState], committee: Committee, dim: int,
-        config: LadderConfig, learned: NDArray[np.int64] | None = None,
+        config: LadderConfig, learned: NDArray[np.int64] | None = None, until: float = 0.0,
     ) -> None:
-        """`learned` (P,): the training votes of each annotator when the network was last trained in full."""
+        """`learned` (P,): the training votes of each annotator when the network last went through all units; `until`:
+        the time of the last vote that it was trained with, seconds since the epoch, 0 where unknown."""
         self.annotators = tuple(annotators)
         self.controls = dict(controls)
         self.committee = committee
         self.dim = dim
         self.config = config
         self.learned = np.zeros(len(self.annotators), np.int64) if learned is None else learned
+        self.until = until
         self._index = {name: index for index, name in enumerate(self.annotators)}
 
     @property
@@ -56,7 +60,10 @@ class Ladder:
 
     def rungs(self, control: str) -> tuple[str, ...]:
         """The rungs that speak about a control."""
-        return RUNGS if self.controls[control].gaps is None else RUNGS + GAP_RUNGS
+        gaps = self.controls[control].gaps
+        if gaps is None:
+            return RUNGS
+        return RUNGS + tuple(rung for rung in GAP_RUNGS if rung != "factors" or gaps.factors is not None)
 
     def predict(
         self, tokens: Sequence[Tokens], annotators: Sequence[str], *, units: Sequence[str] | None = None,
@@ -87,7 +94,7 @@ class Ladder:
     def _rung_scores(
         self, tokens: Sequence[Tokens], votes: Mapping[str, GivenVotes]
     ) -> dict[str, dict[str, Floats]]:
-        """control -> rung -> scores (B, P + 1, C); all but those of `others`."""
+        """control -> rung -> scores (B, P + 1, C); all but those of `others` and `factors`."""
         given = {name: _columns(item) for name, item in votes.items() if item.has.any()}
         alone, conditioned = self.committee.scores_given(tokens, given)
         features = mean_tokens(tokens, self.dim)
@@ -117,11 +124,12 @@ class Ladder:
             controls.append({
                 "name": name, "kind": str(state.space.kind), "classes": list(state.space.classes),
                 "weights": state.stack.weights, "temperature": state.stack.temperature, "spread": state.spread,
-                **({} if state.gaps is None else {"gaps": _gaps_meta(state.gaps)}),
+                **({} if state.gaps is None else {"gaps": _gaps_meta(state.gaps)}), **_space_meta(state.space),
             })
         meta = {
             "annotators": list(self.annotators), "controls": controls, "dim": self.dim, "config": self.config.to_json(),
             "members": self.committee.network.members, "learned": self.learned.tolist(),
+            "until": self.until,
         }
         checkpoint.save(folder, arrays, meta)
 
@@ -142,6 +150,7 @@ class Ladder:
             return cls(
                 annotators=meta["annotators"], controls=controls, committee=committee, dim=meta["dim"], config=config,
                 learned=np.array(meta.get("learned", [0] * len(meta["annotators"])), np.int64),
+                until=float(meta.get("until", 0.0)),
             )
         except (KeyError, TypeError, RuntimeError) as error:
             raise CheckpointError(f"the checkpoint {Path(folder).name} lacks a part that a ladder needs") from error
@@ -169,6 +178,7 @@ def _arrays(state: ControlState) -> checkpoint.Arrays:
     gaps = {} if state.gaps is None else {
         "gaps.prior": state.gaps.latent.prior, "gaps.confusion": state.gaps.latent.confusion,
         "gaps.few": state.gaps.few.bias, "gaps.many": state.gaps.many.bias,
+        **({} if state.gaps.factors is None else {"gaps.factors": state.gaps.factors.weight}),
     }
     return gaps | {
         "prior": state.prior, "bias": state.stack.bias, "panel": state.panel, "pooled.centre": state.pooled.centre,
@@ -178,8 +188,7 @@ def _arrays(state: ControlState) -> checkpoint.Arrays:
 
 def _control(arrays: checkpoint.Arrays, index: int, item: Mapping[str, Any]) -> ControlState:
     part = {name: arrays[f"control.{index}.{name}"] for name in _ARRAYS}
-    classes = tuple(item["classes"])
-    space = SingleChoice(classes) if item["kind"] == ValueKind.CLASS else MultipleChoice(classes)
+    space = _space(item)
     return ControlState(
         space=space,
         gaps=_gaps(arrays, index, space, item["gaps"]) if "gaps" in item else None,
@@ -194,6 +203,22 @@ def _control(arrays: checkpoint.Arrays, index: int, item: Mapping[str, Any]) -> 
     )
 
 
+def _space_meta(space: Space) -> dict[str, Any]:
+    """What a space is beyond its classes; nothing for plain ones, as in checkpoints from before there were others."""
+    if isinstance(space, NumberBins):
+        return {"bins": to_json(space)}
+    return {"ordered": True} if isinstance(space, SingleChoice) and space.ordered else {}
+
+
+def _space(item: Mapping[str, Any]) -> Space:
+    if "bins" in item:
+        return from_json(item["bins"])
+    classes = tuple(item["classes"])
+    if item["kind"] == ValueKind.CLASS:
+        return SingleChoice(classes, ordered=item.get("ordered") is True)
+    return MultipleChoice(classes)
+
+
 def _gaps_meta(gaps: Gaps) -> dict[str, Any]:
     stacks = {"few": gaps.few, "many": gaps.many}
     return {
@@ -204,6 +229,7 @@ def _gaps_meta(gaps: Gaps) -> dict[str, Any]:
 
 def _gaps(arrays: checkpoint.Arrays, index: int, space: Space, item: Mapping[str, Any]) -> Gaps:
     part = {name: arrays[f"control.{index}.gaps.{name}"] for name in ("prior", "confusion", "few", "many")}
+    factors = f"control.{index}.gaps.factors"
     few, many = (
         Stack(weights=item[name]["weights"], temperature=item[name]["temperature"], bias=part[name])
         for name in ("few", "many")
@@ -211,6 +237,7 @@ def _gaps(arrays: checkpoint.Arrays, index: int, space: Space, item: Mapping[str
     return Gaps(
         latent=LatentClasses(space=space, prior=part["prior"], confusion=part["confusion"]), few=few, many=many,
         spread=item["spread"],
+        factors=Factors(space=space, weight=arrays[factors]) if factors in arrays else None,
     )
 
 

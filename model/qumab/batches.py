@@ -107,8 +107,20 @@ class VoteTable:
         sums = [weight.sum(1, dtype=np.float64) for *_, weight, _ in self.controls.values()]
         self.totals = np.sum(sums, axis=0)  # (M,)
 
-    def batch(self, positions: NDArray[np.int64], device: torch.device) -> dict[str, VoteBatch]:
-        """The votes on the units at these positions; controls without any are left out."""
+    def groups(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Members that share their units, with these units: votes on others weigh nothing for them."""
+        members: dict[bytes, list[int]] = {}
+        for member in range(len(self.totals)):
+            used = [unit[weight[member] > 0] for unit, _, _, weight, _ in self.controls.values()]
+            units = np.unique(np.concatenate([*used, np.empty(0, np.int64)]))
+            members.setdefault(units.tobytes(), []).append(member)
+        return [(np.array(who), np.frombuffer(units, np.int64)) for units, who in members.items()]
+
+    def batch(
+        self, positions: NDArray[np.int64], device: torch.device, members: NDArray[np.int64] | None = None
+    ) -> dict[str, VoteBatch]:
+        """The votes on the units at these positions, with the weights of some members or of all; controls without any
+        are left out."""
         found = {}
         for name, (unit, annotator, y, weight, trust) in self.controls.items():
             first, last = np.searchsorted(unit, positions, "left"), np.searchsorted(unit, positions, "right")
@@ -118,6 +130,7 @@ class VoteTable:
             within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
             rows = np.repeat(first, count) + within
             row = np.repeat(np.arange(len(positions)), count)
-            columns = (row, annotator[rows], y[rows], weight[:, rows], trust[rows])
+            own = weight[:, rows] if members is None else weight[np.ix_(members, rows)]
+            columns = (row, annotator[rows], y[rows], own, trust[rows])
             found[name] = VoteBatch(*(torch.from_numpy(np.ascontiguousarray(column)).to(device) for column in columns))
         return found

@@ -18,10 +18,13 @@ side.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from model.config import NetworkConfig
@@ -117,6 +120,24 @@ class QueryNetwork(nn.Module):
     def _classify(self, h: Tensor, mean_token: Tensor, rng: torch.Generator | None) -> Tensor:
         h = dropout(standard(h), self.config.dropout, rng)
         return cast(Tensor, self.heads(h, dropout(mean_token, self.config.dropout, rng)))
+
+    @contextmanager
+    def only(self, members: NDArray[np.integer]) -> Iterator[None]:
+        """Be the network of some of its members for a while, for what the others are not asked; not for training."""
+        if len(members) == self.members:
+            yield
+            return
+        whole = [(parameter, parameter.data) for parameter in self.parameters()]
+        index = torch.from_numpy(np.asarray(members, np.int64)).to(whole[0][1].device)
+        count, self.members = self.members, len(members)
+        try:
+            for parameter, data in whole:
+                parameter.data = data[index]
+            yield
+        finally:
+            self.members = count
+            for parameter, data in whole:
+                parameter.data = data
 
     def penalty(self) -> Tensor:
         """Half the squared size of everything that belongs to one annotator alone, summed over members."""

@@ -124,11 +124,13 @@ class History:
 def train(
     network: QueryNetwork, slots: Mapping[str, Slot], store: TokenStore, learn: VoteTable, validate: VoteTable,
     config: NetworkConfig, *, seed: int, epochs: int, progress: Callable[[float], None],
+    latest: NDArray[np.int64] | None = None,
 ) -> History:
     """Train in place; each member ends with the weights of its best epoch (which may be those it came with).
 
-    A member without votes to learn from stays as it is; one without validation votes ends where the last of the others
-    does. Where no member can be validated, nothing changes.
+    With `latest`, positions of units, an epoch is these and `config.replay` times as many others, drawn anew. A member
+    without votes to learn from stays as it is; one without validation votes ends where the last of the others does.
+    Where no member can be validated, nothing changes.
     """
     members = len(learn.totals)
     usable = learn.totals > 0
@@ -138,7 +140,8 @@ def train(
     shuffle, masks = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     rng = torch.Generator(device=store.device).manual_seed(seed)
     size = units_at_once(network, store, learn.units, config.batch_units, _TRAINING_CELLS)
-    steps_per_epoch = math.ceil(len(learn.units) / size)
+    lesson = _Lesson.of(learn.units, latest, config.replay)
+    steps_per_epoch = math.ceil(lesson.size / size)
     optimiser = FlatAdamW(
         network, steps=steps_per_epoch * epochs, learning_rate=config.learning_rate, weight_decay=config.weight_decay,
         undecayed=_OWN, clip=config.clip, ema=config.ema,
@@ -148,7 +151,7 @@ def train(
     history = [evaluate(network, slots, store, validate)]
     best, best_epoch = optimiser.values.clone(), np.zeros(members, np.int64)
     for epoch in range(1, epochs + 1):
-        for positions in _batches(learn.units, store.lengths, size, shuffle):
+        for positions in _batches(lesson.draw(shuffle), store.lengths, size, shuffle):
             batch = learn.batch(positions, store.device)
             data = _training_loss(network, slots, store, positions, batch, config, rng, masks) * per_vote
             optimiser.step(steps_per_epoch * data.sum() + prior * network.penalty())
@@ -202,19 +205,54 @@ def evaluate(
     """Mean weighted loss of each member, nats a vote, (M,); with label conditioning the mean of that without votes
     and that with some visible, the same ones at each call."""
     total = np.zeros(len(votes.totals))
-    order = votes.units[np.argsort(store.lengths[votes.units], kind="stable")]
-    size = units_at_once(network, store, order, _EVALUATION_UNITS, _EVALUATION_CELLS)
-    for start in range(0, len(order), size):
-        positions = np.sort(order[start : start + size])
-        batch = votes.batch(positions, store.device)
-        ways: Sequence[Tensor]
-        if network.config.labels:
-            labels = visible_tokens(batch, fixed_visible(batch, positions), slots, len(positions), store.device)
-            ways = network.both(*store.batch(positions), [labels])
-        else:
-            ways = [network(*store.batch(positions))]
-        total += sum(summed_loss(way, slots, batch, 0.0).double().cpu().numpy() for way in ways) / len(ways)
+    for members, units in votes.groups():
+        order = units[np.argsort(store.lengths[units], kind="stable")]
+        with network.only(members):
+            size = units_at_once(network, store, order, _EVALUATION_UNITS, _EVALUATION_CELLS)
+            for start in range(0, len(order), size):
+                positions = np.sort(order[start : start + size])
+                batch = votes.batch(positions, store.device, members)
+                total[members] += _evaluated(network, slots, store, positions, batch)
     return np.asarray(total / np.maximum(votes.totals, 1e-9))
+
+
+def _evaluated(
+    network: QueryNetwork, slots: Mapping[str, Slot], store: TokenStore, positions: NDArray[np.int64],
+    batch: Mapping[str, VoteBatch],
+) -> NDArray[np.float64]:
+    """Summed weighted loss of each member on one batch, (M,)."""
+    ways: Sequence[Tensor]
+    if network.config.labels:
+        labels = visible_tokens(batch, fixed_visible(batch, positions), slots, len(positions), store.device)
+        ways = network.both(*store.batch(positions), [labels])
+    else:
+        ways = [network(*store.batch(positions))]
+    return np.asarray(sum(summed_loss(way, slots, batch, 0.0).double().cpu().numpy() for way in ways) / len(ways))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """What an epoch goes through: always `fixed`, and `drawn` of the others."""
+
+    fixed: NDArray[np.int64]
+    others: NDArray[np.int64]
+    drawn: int
+
+    @classmethod
+    def of(cls, units: NDArray[np.int64], latest: NDArray[np.int64] | None, replay: float) -> _Lesson:
+        if latest is None:
+            return cls(units, units[:0], 0)
+        fixed, others = np.intersect1d(units, latest), np.setdiff1d(units, latest)
+        return cls(fixed, others, min(len(others), math.ceil(replay * len(fixed))))
+
+    @property
+    def size(self) -> int:
+        return len(self.fixed) + self.drawn
+
+    def draw(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        if not self.drawn:
+            return self.fixed
+        return np.sort(np.concatenate([self.fixed, rng.choice(self.others, self.drawn, replace=False)]))
 
 
 def _batches(

@@ -107,6 +107,42 @@ def test_a_newcomer_to_a_mature_project_is_learned_as_well_as_from_scratch(train
     assert settled.figures["epochs"] <= config.network.warm_epochs
 
 
+def _over_time(project, last):
+    """The project with the times of its votes: those on the tasks `last` come after all others."""
+    votes = project.votes
+    late = np.isin(votes.unit, [votes.units.index(f"t{unit}") for unit in last])
+    return replace(project, votes=replace(votes, time=1000.0 + 1000.0 * late))
+
+
+def test_a_few_new_votes_are_learned_in_a_few_steps(project, training_set, quick):
+    timed = _over_time(project, range(1, 120, 15))
+    early = replace(timed, votes=timed.votes.select(timed.votes.time < 1500.0))
+    first = fit(training_set(early), quick)
+    assert not first.figures["brief"] and first.ladder.until == 1000.0
+    went_on = fit(training_set(timed), quick, previous=first.ladder)
+    assert went_on.figures["brief"] and went_on.figures["warm"]
+    assert 0 < went_on.figures["epochs"] <= quick.network.brief_epochs
+    assert went_on.ladder.until == 2000.0
+    np.testing.assert_array_equal(went_on.ladder.learned, first.ladder.learned)
+    tokens = [project.tokens[f"t{u}"] for u in range(0, 120, 5)]
+    served = [each.ladder.predict(tokens, ["a0", "a2"])["label"].served for each in (first, went_on)]
+    assert 0.0 < np.abs(served[0] - served[1]).mean() < 0.05
+    assert not fit(training_set(timed), quick, previous=went_on.ladder).figures["brief"]  # no votes since then
+    assert not fit(training_set(project), quick, previous=first.ladder).figures["brief"]  # times unknown
+
+
+def test_all_votes_are_gone_through_again_when_they_are_a_quarter_more(project, training_set, quick, tmp_path):
+    timed = _over_time(project, [unit for unit in range(120) if unit % 10 in (1, 2, 3, 4)])
+    early = replace(timed, votes=timed.votes.select(timed.votes.time < 1500.0))
+    first = fit(training_set(early), quick).ladder
+    first.save(tmp_path / "r1")
+    start = Ladder.load(tmp_path / "r1")
+    assert start.until == first.until
+    all_again = fit(training_set(timed), quick, previous=start)
+    assert all_again.figures["warm"] and not all_again.figures["brief"]
+    assert all_again.ladder.learned.sum() > 1.25 * first.learned.sum()
+
+
 def test_who_is_a_newcomer():
     learned = np.array([1000, 1000, 0])
     assert newcomers(np.array([1100, 1000, 39]), learned).tolist() == [False, False, False]  # too few to matter

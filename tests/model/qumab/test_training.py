@@ -156,6 +156,48 @@ def test_a_member_without_votes_to_validate_on_trains_as_long_as_the_others():
     assert evaluate(network, SLOTS, store, learn)[1] < before[1]
 
 
+def test_each_member_is_evaluated_on_its_own_units_only_and_alike():
+    network, store = _network(2), _store()
+    targets = _targets("single", ALL)
+    own = np.stack([targets.unit % 3 == 0, targets.unit % 3 == 1]).astype(float)
+    check = VoteTable({"single": targets}, {"single": own})
+    assert [(who.tolist(), set(units % 3)) for who, units in check.groups()] == [([0], {0}), ([1], {1})]
+    both = VoteTable({"single": targets}, {"single": np.ones_like(own)})
+    assert [who.tolist() for who, _ in both.groups()] == [[0, 1]]
+    found = evaluate(network, SLOTS, store, check)
+    for member in range(2):
+        alone = np.zeros_like(own)
+        alone[:, :] = own[member]
+        expected = evaluate(network, SLOTS, store, VoteTable({"single": targets}, {"single": alone}))[member]
+        np.testing.assert_allclose(found[member], expected, rtol=1e-5)
+
+
+def test_a_network_is_some_of_its_members_for_a_while():
+    network, store = _network(3), _store()
+    tokens = store.batch(np.array([0, 1]))
+    before = [parameter.data_ptr() for parameter in network.parameters()]
+    with torch.no_grad():
+        whole = network(*tokens)
+        with network.only(np.array([2, 0])):
+            assert network.members == 2
+            torch.testing.assert_close(network(*tokens), whole[[2, 0]])
+    assert network.members == 3 and before == [parameter.data_ptr() for parameter in network.parameters()]
+
+
+def test_new_units_are_gone_through_with_some_others(monkeypatch):
+    network, store = _network(2), _store()
+    learn, check = _tables(2)
+    seen = []
+    batch = store.batch
+    monkeypatch.setattr(store, "batch", lambda positions: seen.append(positions) or batch(positions))
+    latest = learn.units[:3]
+    monkeypatch.setattr("model.qumab.training.evaluate", lambda *_: np.full(2, -float(len(seen))))
+    config = replace(CONFIG, replay=1.0)
+    train(network, SLOTS, store, learn, check, config, seed=0, epochs=2, progress=lambda share: None, latest=latest)
+    assert sum(map(len, seen)) == 12  # twice these three and as many others
+    assert [np.isin(np.concatenate(seen), unit).sum() for unit in latest] == [2, 2, 2]
+
+
 def test_many_annotators_get_smaller_batches(monkeypatch):
     store, units = _store(), np.arange(UNITS)
     few, many = (QueryNetwork(2, people, 5, D, CONFIG, torch.Generator()) for people in (3, 300))
