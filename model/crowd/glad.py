@@ -14,7 +14,7 @@ a vote adds t * z - softplus(z) to the M step's target.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -50,11 +50,11 @@ class Glad(Aggregator):
         log_others = np.log(max(n_classes - 1, 1))
         trace = Trace(len(answers), max_iter=self.max_iter, tol=self.tol)
         weights = answers.weights
+        at = _votes(alpha[answers.annotator] * np.exp(b)[answers.unit])
         while True:
-            z = alpha[answers.annotator] * np.exp(b)[answers.unit]
-            posterior = class_totals(answers, weights * (z + log_others)) + log_prior
+            posterior = class_totals(answers, weights * (at.z + log_others)) + log_prior
             likelihood = float(posterior_from(posterior, gold)[voted].sum())
-            likelihood -= float(weights @ (softplus(z) + log_others))
+            likelihood -= float(weights @ (at.softplus + log_others))
             penalty = float(self._ability_prior(alpha).sum() + self._ease_prior(b).sum())
             if self.estimate_prior:
                 penalty += self.smoothing_prior * float(log_prior.sum())
@@ -62,8 +62,8 @@ class Glad(Aggregator):
                 break
             target = at_label(answers, posterior)
             for _ in range(self.steps):
-                alpha = self._move_abilities(answers, weights, target, alpha, np.exp(b))
-                b = self._move_difficulties(answers, weights, target, alpha, b)
+                alpha, at = self._move_abilities(answers, weights, target, alpha, np.exp(b)[answers.unit], at)
+                b, at = self._move_difficulties(answers, weights, target, alpha, b, at)
             if self.estimate_prior:
                 log_prior = log_shares(posterior[voted].sum(axis=0), self.smoothing_prior)
         return Estimate(
@@ -89,53 +89,67 @@ class Glad(Aggregator):
         return prior
 
     def _move_abilities(
-        self, answers: AnswerMatrix, weights: Floats, target: Floats, alpha: Floats, beta: Floats
-    ) -> Floats:
-        """A Newton step in every ability (A,), given beta (U,); each one's problem is concave."""
-        ease = beta[answers.unit]
-        z = alpha[answers.annotator] * ease
-        p, soft = sigmoid_softplus(z)
+        self, answers: AnswerMatrix, weights: Floats, target: Floats, alpha: Floats, ease: Floats, at: _Votes
+    ) -> tuple[Floats, _Votes]:
+        """A Newton step in every ability (A,), given beta of each vote (N,); each one's problem is concave.
+
+        What the votes are like at the old abilities comes in, and at the new ones goes out.
+        """
+        p = at.sigmoid
         gradient = annotator_totals(answers, weights * (target - p) * ease)
         gradient -= (alpha - self.ability_mean) / self.ability_sd**2
         curvature = annotator_totals(answers, weights * p * (1.0 - p) * ease**2) + 1.0 / self.ability_sd**2
-        old = annotator_totals(answers, weights * (target * z - soft)) + self._ability_prior(alpha)
+        old = annotator_totals(answers, weights * (target * at.z - at.softplus)) + self._ability_prior(alpha)
         step = np.clip(gradient / curvature, -4.0, 4.0)
         for _ in range(_HALVINGS):
             moved = alpha + step
-            z = moved[answers.annotator] * ease
-            new = annotator_totals(answers, weights * (target * z - softplus(z))) + self._ability_prior(moved)
+            at = _votes(moved[answers.annotator] * ease)
+            new = annotator_totals(answers, weights * (target * at.z - at.softplus)) + self._ability_prior(moved)
             worse = new < old
             if not worse.any():
-                return moved
+                return moved, at
             step = np.where(worse, step * 0.25, step)
-        return np.where(worse, alpha, moved)
+        moved = np.where(worse, alpha, moved)
+        return moved, _votes(moved[answers.annotator] * ease)
 
     def _move_difficulties(
-        self, answers: AnswerMatrix, weights: Floats, target: Floats, alpha: Floats, b: Floats
-    ) -> Floats:
+        self, answers: AnswerMatrix, weights: Floats, target: Floats, alpha: Floats, b: Floats, at: _Votes
+    ) -> tuple[Floats, _Votes]:
         """A Fisher step in every b (U,), given the abilities (A,)."""
         ability = alpha[answers.annotator]
-        z = ability * np.exp(b)[answers.unit]
-        p, soft = sigmoid_softplus(z)
+        p, z = at.sigmoid, at.z
         gradient = unit_totals(answers, weights * (target - p) * z) - (b - self.ease_mean) / self.ease_sd**2
         curvature = unit_totals(answers, weights * p * (1.0 - p) * z**2) + 1.0 / self.ease_sd**2
-        old = unit_totals(answers, weights * (target * z - soft)) + self._ease_prior(b)
+        old = unit_totals(answers, weights * (target * z - at.softplus)) + self._ease_prior(b)
         step = np.clip(gradient / curvature, -2.0, 2.0)
         for _ in range(_HALVINGS):
             moved = b + step
-            z = ability * np.exp(moved)[answers.unit]
-            new = unit_totals(answers, weights * (target * z - softplus(z))) + self._ease_prior(moved)
+            at = _votes(ability * np.exp(moved)[answers.unit])
+            new = unit_totals(answers, weights * (target * at.z - at.softplus)) + self._ease_prior(moved)
             worse = new < old
             if not worse.any():
-                return moved
+                return moved, at
             step = np.where(worse, step * 0.25, step)
-        return np.where(worse, b, moved)
+        moved = np.where(worse, b, moved)
+        return moved, _votes(ability * np.exp(moved)[answers.unit])
 
 
 def softplus(z: Floats) -> Floats:
     """log(1 + exp(z)) without overflow."""
     soft: Floats = np.log1p(np.exp(-np.abs(z))) + np.maximum(z, 0.0)
     return soft
+
+
+class _Votes(NamedTuple):
+    """Of each vote (N,)."""
+
+    z: Floats
+    sigmoid: Floats
+    softplus: Floats
+
+
+def _votes(z: Floats) -> _Votes:
+    return _Votes(z, *sigmoid_softplus(z))
 
 
 def sigmoid_softplus(z: Floats) -> tuple[Floats, Floats]:

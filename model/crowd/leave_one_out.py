@@ -22,7 +22,7 @@ from model.crowd.base import Aggregate, Aggregator, posterior_from
 from model.crowd.sums import Floats
 from model.errors import ModelError
 
-_CHUNK = 16_384  # votes; a chunk of predict_votes holds C * C numbers a vote
+_CHUNK = 16_384  # votes of predict_votes that are in the processor's cache at once
 
 
 def posterior_without(method: Aggregator, answers: AnswerMatrix, fitted: Aggregate) -> Floats:
@@ -54,21 +54,26 @@ class VotePredictor:
         if fitted.counts is None:
             raise ModelError(f"{fitted.method} keeps no expected counts of its annotators' answers")
         believed = posterior_without(method, answers, fitted)
-        out = np.empty_like(believed)
-        pooled = fitted.counts.sum(axis=0)  # (C, C) [true, given]
+        out = np.zeros_like(believed)
+        pooled = fitted.counts.sum(axis=0) + self.floor  # (C, C) [true, given]
+        totals, weights = fitted.counts.sum(axis=2), answers.weights
         for first in range(0, len(answers), _CHUNK):
             chunk = slice(first, first + _CHUNK)
-            label = answers.label[chunk]
+            label, who = answers.label[chunk], answers.annotator[chunk]
             at = np.arange(len(label))
-            own = fitted.posterior[answers.unit[chunk]] * answers.weights[chunk, None]  # (n, true) in the counts
-            counts = fitted.counts[answers.annotator[chunk]]  # (n, true, given)
-            counts[at, :, label] = np.maximum(counts[at, :, label] - own, 0.0)
-            others = np.repeat(pooled[None], len(label), axis=0) + self.floor
-            others[at, :, label] = np.maximum(others[at, :, label] - own, self.floor)
-            others /= others.sum(axis=2, keepdims=True)
-            counts += self.strength * others
-            counts /= counts.sum(axis=2, keepdims=True)
-            out[chunk] = np.einsum("nk,nkl->nl", believed[chunk], counts)
+            given = out[chunk, :]
+            for true in range(len(pooled)):
+                # Only the column of the answer that was given changes when the vote is taken out of the counts.
+                own = fitted.posterior[answers.unit[chunk], true] * weights[chunk]
+                mine, all_of = fitted.counts[who, true, label], pooled[true, label]
+                left, left_of = np.maximum(mine - own, 0.0), np.maximum(all_of - own, self.floor)
+                total = totals[who, true] - mine + left + self.strength
+                share = believed[chunk, true] / total
+                shared = self.strength * share / (pooled[true].sum() - all_of + left_of)
+                answer = given[at, label] + share * left + shared * left_of
+                given += share[:, None] * fitted.counts[who, true]
+                given += shared[:, None] * pooled[true]
+                given[at, label] = answer
         return out
 
     def predict_gaps(self, fitted: Aggregate, units: NDArray[np.integer], annotators: NDArray[np.integer]) -> Floats:

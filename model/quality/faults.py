@@ -160,16 +160,16 @@ def _evidence(answers: AnswerMatrix, belief: Floats, against: Against) -> Floats
     sound = _log_mixture(expected[np.arange(len(rows)), label], q, weight)  # (N, G)
     total = _per_annotator(sound, who, n_annotators)  # (A, G)
     mapping = _best_mapping(against.table)  # (A, C) what the annotator calls each class
-    renamed = np.argsort(mapping, axis=1)[who, label]  # which class the annotator seems to have meant
-    inverted = _per_annotator(_log_mixture(expected[np.arange(len(rows)), renamed], q, weight), who, n_annotators)
-    evidence = np.stack([
-        _average(total, _SOUND),
-        _average(inverted, _RENAMED) - np.log(np.expm1(gammaln(n_classes + 1))),  # one of C! - 1 other namings
-        np.full(n_annotators, -np.inf),
-        _average(total, _SPAM),
-    ], axis=1)
+    evidence = np.full((n_annotators, 4), -np.inf)
+    evidence[:, 0], evidence[:, 3] = _average(total, _SOUND), _average(total, _SPAM)
     below = np.nan_to_num(against.kappa) < -_BELOW * against.kappa_se if n_classes == 2 else _misnamed(against, mapping)
-    evidence[~below | (mapping == np.arange(n_classes)).all(axis=1), 1] = -np.inf
+    below &= (mapping != np.arange(n_classes)).any(axis=1)
+    if below.any():
+        theirs = np.flatnonzero(below[who])
+        renamed = np.argsort(mapping, axis=1)[who[theirs], label[theirs]]  # the class that seems to have been meant
+        inverted = _log_mixture(expected[theirs, renamed], q[theirs], weight[theirs])
+        others = np.log(np.expm1(gammaln(n_classes + 1)))  # it is one of C! - 1 other namings
+        evidence[below, 1] = _average(_per_annotator(inverted, who[theirs], n_annotators)[below], _RENAMED) - others
     if answers.time is not None:
         for a in np.flatnonzero(n > 1):
             evidence[a, 2] = _change_evidence(sound[first[a] : first[a] + n[a]])
@@ -228,4 +228,5 @@ def _change_evidence(votes: Floats) -> float:
     falls = _ALPHA[:, None] - _ALPHA[None, :] >= _LOSS - 1e-9  # (G before, G after)
     weight = _SOUND[:, None] * falls / np.maximum(falls.sum(axis=1, keepdims=True), 1)
     both = early[:, :, None] + late[:, None, :]
-    return float(logsumexp(both, b=weight / (weight.sum() * len(cuts))))
+    top = float(both.max())  # scipy's logsumexp takes most of its time to look at its arguments
+    return top + float(np.log((np.exp(both - top) * weight).sum() / (weight.sum() * len(cuts))))

@@ -79,7 +79,7 @@ def _of(material: Material, subject: Subject, judged: Slips, verdict: dict[int, 
     order = np.lexsort((judged.score, subject.vote))
     speaks = order[np.flatnonzero(np.append(np.diff(subject.vote[order]), 1))]
     history_row = subject.row[subject.vote[speaks]]
-    looked = np.array([int(row) in verdict for row in history_row], np.bool_)
+    looked = np.isin(history_row, list(verdict))
     speaks = speaks[(judged.score[speaks] > WORTH_A_LOOK) | looked]
     speaks = speaks[np.argsort(-judged.score[speaks], kind="stable")][: 4 * LISTED]
     return [_flag(material, subject, judged, int(at), verdict) for at in speaks]

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from backend.ports import Store
 from backend.records import AnnotatorActivity, Check, Project, Version, VoteHistory
 from backend.registry import Registry
 from backend.services.overrides import settings_of
+from backend.services.served import learned_of
 from backend.services.statistics.checks import weighed
 from backend.settings import Settings
 from model.evaluate.splits import task_of
@@ -94,12 +96,20 @@ class Material:
     @cached_property
     def spaces(self) -> dict[str, Space]:
         """Control -> space, in document order."""
-        return {} if self.config is None else self.config.spaces(self.given)
+        return {} if self.config is None else self.config.spaces(self.given, learned_of(self.published))
 
     @cached_property
     def task(self) -> NDArray[np.int64]:
         """(U,) Label Studio's task id of each unit of `votes`."""
         return np.array([int(task_of(unit)) for unit in self.given.units], np.int64)
+
+    @cached_property
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(P,) task ids, ascending, and (P,) annotators: who labelled which task, each pair once."""
+        people = max(len(self.given.annotators), 1)
+        both = np.sort(self.task[self.given.unit] * people + self.given.annotator)
+        both = both[np.diff(both, prepend=-1) > 0]
+        return both // people, both % people
 
     def name(self, annotator: str) -> str:
         """E-mail or name, else the id."""
@@ -108,12 +118,15 @@ class Material:
 
 def compact(votes: Votes) -> Votes:
     """The same votes over tables without unused units and annotators."""
-    units, unit = np.unique(votes.unit, return_inverse=True)
-    people, annotator = np.unique(votes.annotator, return_inverse=True)
-    return replace(
-        votes, units=tuple(votes.units[at] for at in units), unit=unit.astype(np.int32),
-        annotators=tuple(votes.annotators[at] for at in people), annotator=annotator.astype(np.int32),
-    )
+    units, unit = _used(votes.units, votes.unit)
+    annotators, annotator = _used(votes.annotators, votes.annotator)
+    return replace(votes, units=units, unit=unit, annotators=annotators, annotator=annotator)
+
+
+def _used(table: Sequence[str], codes: NDArray[np.int32]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    there = np.bincount(codes, minlength=len(table)) > 0
+    place = np.cumsum(there, dtype=np.int32) - np.int32(1)
+    return tuple(compress(table, there.tolist())), place[codes]
 
 
 def stamp_of(store: Store, project: Project, settings: Settings) -> Stamp:

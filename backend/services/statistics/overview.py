@@ -5,6 +5,8 @@ Shape legend: V votes of a control, U units, A annotators, C classes.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -58,16 +60,16 @@ def overview(material: Material, subjects: Sequence[Subject], header: Header, ta
 def coverage(material: Material, tasks: int) -> Coverage:
     """The annotation matrix. Of the gaps those are predicted whose annotators the published version knows."""
     votes, people = material.given, len(material.given.annotators)
-    pairs = np.unique(material.task[votes.unit].astype(np.int64) * max(people, 1) + votes.annotator)
-    per_task = np.bincount(np.unique(pairs // max(people, 1), return_inverse=True)[1]) if len(pairs) else pairs
+    task, annotator = material.pairs
+    per_task = np.diff(np.flatnonzero(np.diff(task, prepend=-1, append=-1)))
     voted, tasks = len(per_task), max(tasks, len(per_task))
     counted = np.bincount(np.minimum(per_task, _MOST_COUNTED), minlength=1)
     counted[0] = tasks - voted
     known = set() if material.evidence is None else set(material.evidence.annotators)
-    gaps = tasks - np.bincount(pairs % max(people, 1), minlength=people)  # (A,)
+    gaps = tasks - np.bincount(annotator, minlength=people)  # (A,)
     predicted = sum(int(n) for name, n in zip(votes.annotators, gaps, strict=True) if name in known)
     return Coverage(
-        tasks=tasks, annotators=people, given=len(pairs), predicted=predicted, missing=int(gaps.sum()) - predicted,
+        tasks=tasks, annotators=people, given=len(task), predicted=predicted, missing=int(gaps.sum()) - predicted,
         votes_per_task=tuple(counted.tolist()),
     )
 
@@ -79,7 +81,12 @@ def figure(interval: Interval) -> Figure:
 
 def number(value: float | np.floating[Any] | None) -> float | None:
     """None for what is unknown."""
-    return None if value is None or not np.isfinite(value) else float(value)
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def numbers(column: NDArray[np.float64]) -> tuple[float | None, ...]:
+    """The same for a column."""
+    return tuple(each if math.isfinite(each) else None for each in column.tolist())
 
 
 def _control(material: Material, subject: Subject) -> ControlOverview:
@@ -123,10 +130,10 @@ def _consensus(subject: Subject) -> ConsensusFigures:
     there = np.array([label is not None for label in labels.label], np.bool_)
     sure = labels.confidence[there]
     times = dict.fromkeys(subject.space.classes, 0)
-    for label in labels.label:
+    for label, units in Counter(labels.label).items():
         for name in (label or "").split(", ") if subject.multiple else [label or ""]:
             if name in times:
-                times[name] += 1
+                times[name] += units
     return ConsensusFigures(
         method="dawid-skene", tasks=int(there.sum()), mean_confidence=number(sure.mean()) if len(sure) else None,
         histogram=tuple(np.histogram(sure, bins=_BINS, range=(0.0, 1.0))[0].tolist()),

@@ -71,8 +71,7 @@ def _rows(material: Material, found: Sequence[Found]) -> list[tuple[int, Annotat
     given, history = material.given, material.history
     people = len(given.annotators)
     votes = np.bincount(given.annotator, minlength=people)
-    pairs = np.unique(given.annotator.astype(np.int64) * (material.task.max(initial=0) + 1) + material.task[given.unit])
-    tasks = np.bincount(pairs // (material.task.max(initial=0) + 1), minlength=people)
+    tasks = np.bincount(material.pairs[1], minlength=people)
     last = np.zeros(people)
     np.maximum.at(last, given.annotator, given.time)
     pace = speed(given.unit, given.annotator, history.lead_time_s[material.current], people)

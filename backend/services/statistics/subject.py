@@ -150,7 +150,7 @@ def _rows(votes: Votes, name: str, space: Space) -> Codes:
 def encoded(votes: Votes, space: Space) -> NDArray[np.float32]:
     """(V, C) the votes as the space encodes them."""
     table = np.zeros((len(votes.values), len(space.classes)), np.float32)
-    for code in np.unique(votes.value):
+    for code in np.flatnonzero(np.bincount(votes.value, minlength=len(votes.values))):
         table[code] = space.encode(votes.values[code])
     return table[votes.value]
 

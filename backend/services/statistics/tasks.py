@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from backend.services.statistics.documents import (
     Tasks,
 )
 from backend.services.statistics.material import Material
-from backend.services.statistics.overview import number
+from backend.services.statistics.overview import number, numbers
 from backend.services.statistics.subject import Subject, label_text
 from model.crowd.dawid_skene import DawidSkene
 from model.quality.ambiguity import Cause, ambiguity, causes, division, worth
@@ -48,7 +49,7 @@ def _columns(material: Material, subject: Subject) -> ConsensusColumns:
     rows = rows[np.argsort(material.task[rows], kind="stable")].tolist()  # units of one task stand by their names
     return ConsensusColumns(
         units=tuple(subject.votes.units[at] for at in rows), labels=tuple(subject.labels.label[at] for at in rows),
-        confidence=tuple(number(each) for each in subject.labels.confidence[rows].tolist()),
+        confidence=numbers(subject.labels.confidence[rows]),
         votes=tuple(votes[rows].tolist()),
     )
 
@@ -76,9 +77,10 @@ def _lists(material: Material, subject: Subject) -> TaskLists:
         key=lambda row: (-(row.ambiguity or 0.0), -(row.surprise or 0.0), row.task),
     )
     divided = sorted((q for q in rows if heavy[q] > 0), key=lambda q: (-heavy[q], rows[q].task))
-    cases = [_divided(subject, q, rows[q], value, heavy) for q in divided]
+    split = _Camps(subject, value)
+    cases = (split.case(q, rows[q], float(heavy[q])) for q in divided)
     return TaskLists(
-        hardest=tuple(hardest[:LISTED]), divided=tuple(case for case in cases if case is not None)[:LISTED],
+        hardest=tuple(hardest[:LISTED]), divided=tuple(islice((case for case in cases if case is not None), LISTED)),
         causes={cause.value: n for cause, n in Counter(why[q] for q in speaks.tolist()).items()},
     )
 
@@ -104,23 +106,30 @@ def _row(
     )
 
 
-def _divided(
-    subject: Subject, question: int, row: TaskRow, value: Floats, heavy: Floats
-) -> DividedTask | None:
-    """The camps of a unit by what they answered in full; None when all said the same after all."""
-    unit = int(subject.unit_of(np.array([question]))[0])
-    votes = subject.votes
-    first, last = np.searchsorted(votes.unit, [unit, unit + 1])
-    camps: dict[str, list[int]] = {}
-    for at in range(first, last):
-        camps.setdefault(label_text(votes.values[votes.value[at]]), []).append(int(votes.annotator[at]))
-    ranked = sorted(
-        (Camp(label=label, annotators=tuple(votes.annotators[a] for a in who), weight=float(value[who].sum()))
-         for label, who in camps.items()),
-        key=lambda camp: (-camp.weight, -len(camp.annotators), camp.label),
-    )  # fmt: skip
-    if len(ranked) < 2:
-        return None
-    return DividedTask(
-        row=row, camps=(ranked[0], ranked[1]), others=tuple(ranked[2:]), division=float(heavy[question])
-    )
+class _Camps:
+    """The camps of units, by what annotators answered in full."""
+
+    def __init__(self, subject: Subject, value: Floats) -> None:
+        """`value` (A,) is what each annotator's vote is worth."""
+        votes = subject.votes
+        self._subject, self._first = subject, np.searchsorted(votes.unit, np.arange(len(votes.units) + 1))
+        self._text = [label_text(each) for each in votes.values]
+        self._worth = value.tolist()
+
+    def case(self, question: int, row: TaskRow, division: float) -> DividedTask | None:
+        """None when all said the same after all."""
+        votes = self._subject.votes
+        unit = int(self._subject.unit_of(np.array([question]))[0])
+        rows = slice(self._first[unit], self._first[unit + 1])
+        camps: dict[str, list[int]] = {}
+        for code, annotator in zip(votes.value[rows].tolist(), votes.annotator[rows].tolist(), strict=True):
+            camps.setdefault(self._text[code], []).append(annotator)
+        if len(camps) < 2:
+            return None
+        ranked = sorted((self._camp(label, who) for label, who in camps.items()),
+                        key=lambda camp: (-camp.weight, -len(camp.annotators), camp.label))
+        return DividedTask(row=row, camps=(ranked[0], ranked[1]), others=tuple(ranked[2:]), division=division)
+
+    def _camp(self, label: str, who: Sequence[int]) -> Camp:
+        names = self._subject.votes.annotators
+        return Camp(label=label, annotators=tuple(names[a] for a in who), weight=sum(self._worth[a] for a in who))
