@@ -21,6 +21,7 @@ from scipy.special import ndtr
 from model.acquisition.base import AcquisitionError, Flags, Floats, Situation
 
 _EXACT = 64  # votes still to come up to which the distribution is computed; from there on it is normal
+_CELLS = 1 << 21  # numbers that are worked on at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +56,11 @@ def finished(situation: Situation, *, threshold: float = 0.05, votes_per_unit: i
     if votes_per_unit is not None:
         possible = np.clip(votes_per_unit - counts.sum(axis=1), 0, possible)
     flip = np.zeros(len(counts))
-    for unit in np.flatnonzero((possible > 0) & (counts.sum(axis=1) > 0)):
-        p = situation.probabilities[unit, situation.open[unit]].astype(np.float64)
-        flip[unit] = _flip(counts[unit], p, int(possible[unit]))
+    asked = np.flatnonzero((possible > 0) & (counts.sum(axis=1) > 0))
+    step = max(1, _CELLS // max(1, int(possible.max(initial=1)) * classes))
+    for first in range(0, len(asked), step):
+        rows = asked[first : first + step]
+        flip[rows] = _flip(counts[rows], _to_come(situation, rows, possible[rows]), possible[rows])
     top = counts.argmax(axis=1)
     flip = np.maximum(flip, 1.0 - situation.consensus[np.arange(len(top)), top])
     flip[counts.sum(axis=1) == 0] = 1.0
@@ -67,30 +70,50 @@ def finished(situation: Situation, *, threshold: float = 0.05, votes_per_unit: i
     return Finished(done=flip <= threshold, flip=np.minimum(flip, 1.0), possible=possible.astype(np.int64))
 
 
-def _flip(counts: NDArray[np.int64], p: Floats, votes: int) -> float:
-    """Probability that `votes` of the annotators (R, C) bring another class level with the top one or above it."""
-    top = int(counts.argmax())
-    if votes < len(p):
-        p = np.broadcast_to(p.mean(axis=0), (votes, len(counts)))
-    total = 0.0
-    for other in range(len(counts)):
-        ahead = int(counts[top] - counts[other])
-        if other != top and ahead <= votes:
-            total += _reaches(p[:, other], p[:, top], ahead)
+def _to_come(situation: Situation, rows: NDArray[np.intp], possible: NDArray[np.int64]) -> Floats:
+    """(n, R, C) of the votes that may come, 0 behind the last; an average one where not all gaps may be filled."""
+    is_open = situation.open[rows]
+    order = np.argsort(~is_open, axis=1, kind="stable")[:, : int(possible.max(initial=0))]  # open gaps first
+    p = np.take_along_axis(situation.probabilities[rows], order[:, :, None], axis=1).astype(np.float64)
+    some = possible < is_open.sum(axis=1)
+    if some.any():
+        gaps = is_open[some][:, :, None]
+        p[some] = (np.where(gaps, situation.probabilities[rows[some]], 0.0).sum(axis=1) / gaps.sum(axis=1))[:, None]
+    p[np.arange(p.shape[1]) >= possible[:, None]] = 0.0
+    return p
+
+
+def _flip(counts: NDArray[np.int64], p: Floats, votes: NDArray[np.int64]) -> Floats:
+    """(n,) probability that `votes` (n,) more bring another class level with the top one of (n, C) or above it."""
+    rows, top = np.arange(len(counts)), counts.argmax(axis=1)
+    total = np.zeros(len(counts))
+    for other in range(counts.shape[1]):
+        ahead = counts[rows, top] - counts[:, other]
+        some = np.flatnonzero((top != other) & (ahead <= votes))
+        few = votes[some] <= _EXACT
+        for part, reaches in ((some[few], _reaches), (some[~few], _reaches_about)):
+            if len(part):
+                some_p = p[part, : int(votes[part].max())]
+                leading = np.take_along_axis(some_p, top[part, None, None], axis=2)[:, :, 0]
+                total[part] += reaches(some_p[:, :, other], leading, ahead[part])
     return total
 
 
-def _reaches(up: Floats, down: Floats, ahead: int) -> float:
-    """P(sum of steps >= ahead), each step +1 with `up` (R,), -1 with `down` (R,), else 0."""
-    steps = len(up)
-    if steps > _EXACT:
-        mean, variance = float((up - down).sum()), float((up + down - np.square(up - down)).sum())
-        return float(ndtr((mean - ahead + 0.5) / np.sqrt(max(variance, 1e-12))))
-    reached = np.zeros(2 * steps + 1)
-    reached[steps] = 1.0
-    for plus, minus in zip(up, down, strict=True):
+def _reaches(up: Floats, down: Floats, ahead: NDArray[np.int64]) -> Floats:
+    """(n,) P(sum of steps >= ahead), each step +1 with `up` (n, R), -1 with `down` (n, R), else 0."""
+    steps = up.shape[1]
+    reached = np.zeros((len(up), 2 * steps + 1))
+    reached[:, steps] = 1.0
+    for plus, minus in zip(up.T[:, :, None], down.T[:, :, None], strict=True):
         moved = (1.0 - plus - minus) * reached
-        moved[1:] += plus * reached[:-1]
-        moved[:-1] += minus * reached[1:]
+        moved[:, 1:] += plus * reached[:, :-1]
+        moved[:, :-1] += minus * reached[:, 1:]
         reached = moved
-    return float(reached[steps + ahead :].sum())
+    return np.asarray(np.where(np.arange(-steps, steps + 1) >= ahead[:, None], reached, 0.0).sum(axis=1))
+
+
+def _reaches_about(up: Floats, down: Floats, ahead: NDArray[np.int64]) -> Floats:
+    """The same, the sum taken as normal."""
+    mean = (up - down).sum(axis=1)
+    variance = (up + down - np.square(up - down)).sum(axis=1)
+    return np.asarray(ndtr((mean - ahead + 0.5) / np.sqrt(np.maximum(variance, 1e-12))))

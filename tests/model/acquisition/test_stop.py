@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model.acquisition.base import AcquisitionError, Situation
-from model.acquisition.stop import _reaches, finished
+from model.acquisition.stop import _reaches, _reaches_about, finished
 from tests.model.acquisition.situations import made_up
 
 
@@ -81,9 +81,22 @@ def test_many_votes_to_come_are_taken_as_normal():
     """Within a percent of the exact distribution where that can still be computed."""
     rng = np.random.default_rng(2)
     p = rng.dirichlet([3.0, 2.5, 1.0], 64)
-    exact = [_reaches(p[:, 1], p[:, 0], ahead) for ahead in (1, 5, 12)]
-    same = np.concatenate([p, np.tile([0.0, 0.0, 1.0], (1, 1))])  # one who never says either: 65 are too many
-    np.testing.assert_allclose([_reaches(same[:, 1], same[:, 0], ahead) for ahead in (1, 5, 12)], exact, atol=0.01)
+    ahead = np.array([1, 5, 12])
+    up, down = (np.tile(p[:, column], (3, 1)) for column in (1, 0))
+    np.testing.assert_allclose(_reaches_about(up, down, ahead), _reaches(up, down, ahead), atol=0.01)
+    panel_of = [[0] * 6 + [-1] * votes for votes in (64, 65)]  # either side of where it changes
+    flips = [finished(panel([row], [0.45, 0.55])).flip[0] for row in panel_of]
+    assert flips[0] == pytest.approx(flips[1], abs=0.05)
+
+
+def test_many_tasks_at_once_are_what_each_is_alone():
+    large = made_up(units=50, people=9, gaps=0.6, seed=3)
+    whole = finished(large, votes_per_unit=6)
+    for unit in range(50):
+        row = slice(unit, unit + 1)
+        alone = finished(Situation(probabilities=large.probabilities[row], given=large.given[row],
+                                   consensus=large.consensus[row]), votes_per_unit=6)
+        assert alone.flip[0] == pytest.approx(whole.flip[unit]) and alone.possible[0] == whole.possible[unit]
 
 
 def test_one_class():
