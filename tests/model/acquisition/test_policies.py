@@ -134,6 +134,6 @@ def test_a_hundred_thousand_gaps_in_one_pass():
     """Far below what a loop over gaps takes; the benchmark has the figures."""
     large = made_up(units=10_000, people=14, gaps=0.72)
     assert large.open.sum() > 100_000
-    begun = time.perf_counter()
+    begun = time.process_time()
     make_policy("expected-change").scores(large)
-    assert time.perf_counter() - begun < 3.0
+    assert time.process_time() - begun < 3.0
