@@ -76,10 +76,15 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class SingleChoice:
-    """Exactly one of `classes`. Encoded as a class index; predicted as a distribution over classes."""
+    """Exactly one of `classes`. Encoded as a class index; predicted as a distribution over classes.
+
+    `kind` says how answers are encoded: numbers (`model.numbers`) are classes too, namely bins, and have values of
+    their own.
+    """
 
     classes: tuple[str, ...]
     kind: ValueKind = ValueKind.CLASS
+    ordered: bool = False  # the classes stand in a meaningful order
 
     def encode(self, value: Value) -> NDArray[np.float32]:
         """One-hot row, shape (C,). Raises ModelError for a value outside the space."""

@@ -14,8 +14,11 @@ sys.path.insert(0, str(ROOT))
 PAGE = ROOT / "docs" / "label-types.md"
 BEGIN, END = "<!-- controls:begin -->", "<!-- controls:end -->"
 HOW = {
-    "choices": "`single`: one class; `multiple`: any set of classes, the empty one too; nested choices by their paths",
-    "rating": "one of 1 to `maxRating` stars, as classes",
+    "choices": "`single`: one class; `multiple`: any set of classes, the empty one too; nested choices by their "
+    "paths; ordered (ordinal alpha, mean absolute error) where all classes are numbers or with `ordered=\"true\"`",
+    "number": "a distribution over bins: the steps of `min`, `max` and `step` where they are few, else bins of the votes; "
+    "the median is predicted, with an 80 % interval; consensus by the median of the votes; agreement by interval alpha",
+    "rating": "one of 1 to `maxRating` stars, as ordered classes: ordinal alpha, mean absolute error",
     "pairwise": "left or right",
     "taxonomy": "paths of the tree; one with `maxUsages=\"1\"`, else any set; of a large tree the 256 chosen most",
 }

@@ -16,8 +16,11 @@ from backend.labeling.content import pack
 from backend.labeling.controls import Control, Place, Unmodelled, is_control, read_control
 from backend.labeling.markup import Tag, read, walk
 from backend.labeling.objects import OBJECT_TAGS, MediaTag, ObjectTag, Unread, content, defined, read_object
+from model.numbers import NumberBins, kept
 from model.spaces import Space, Value
 from model.votes import Votes
+
+NOTHING_LEARNED: Mapping[str, Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +47,21 @@ class LabelConfig:
         """The modelled control of this name."""
         return next((control for control in self.controls if control.name == name), None)
 
-    def spaces(self, votes: Votes | None = None) -> dict[str, Space]:
+    def spaces(
+        self, votes: Votes | None = None, learned: Mapping[str, Mapping[str, Any]] = NOTHING_LEARNED
+    ) -> dict[str, Space]:
         """Control name -> space. Controls that take their choices from task data collect their classes from votes,
-        and are left out as long as no class is known."""
-        spaces = {control.name: control.space(_observed(votes, control.name)) for control in self.controls}
-        return {name: space for name, space in spaces.items() if space is not None}
+        and are left out as long as no class is known; so do those whose numbers are binned by the votes. `learned`
+        are the figures of the published version for each control: its bins are kept while they do."""
+        spaces: dict[str, Space] = {}
+        for control in self.controls:
+            seen = _observed(votes, control.name)
+            space = control.space(seen)
+            if isinstance(space, NumberBins):
+                space = kept(space, learned.get(control.name, {}).get("bins"), seen)
+            if space is not None:
+                spaces[control.name] = space
+        return spaces
 
     def content(self, data: Mapping[str, Any], *, task: int | None = None) -> str:
         """What a task shows, packed for the encoder (see `labeling.content`); "" when that is nothing.

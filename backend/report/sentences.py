@@ -55,9 +55,10 @@ def agreement(control: str, found: Agreement) -> str:
         return f"Nothing can be said on {control}: no task has two votes yet."
     judged = ("good enough to rely on" if alpha >= 0.8 else "good enough for tentative conclusions" if alpha >= 0.667
               else "low: annotators read many tasks differently" if alpha >= 0.2 else "hardly more than chance")
+    near = "" if found.level == "nominal" else ", and with near misses counting less,"
     return (f"On {control} annotators agree in {percent(found.percent.value)} of all pairs of votes; corrected for "
-            f"chance that is α = {interval(found.alpha)}, {judged}. {count(found.tasks, 'task')} with two votes or "
-            f"more stand behind it.")
+            f"chance{near} that is α = {interval(found.alpha)}, {judged}. {count(found.tasks, 'task')} with two votes "
+            f"or more stand behind it.")
 
 
 def interval(figure: Figure, *, shares: bool = False) -> str:

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.labeling.task_data import resolve
-from backend.records import StoredVote
+from backend.records import StoredVote, Version
+from model.numbers import INTERVAL, NumberBins
 from model.spaces import SingleChoice, Space, Value
 from model.votes import Vote, Votes
 
@@ -64,6 +65,12 @@ def own_version(annotator: str, name: str) -> str:
 def is_account(annotator: str) -> bool:
     """Whether somebody can log in under this id; "deleted:<annotation>" cannot."""
     return not annotator.startswith("deleted:")
+
+
+def learned_of(version: Version | None) -> Mapping[str, Mapping[str, Any]]:
+    """What a version says of each of its controls, for `LabelConfig.spaces`."""
+    found = {} if version is None else version.figures.get("controls", {})
+    return {name: about for name, about in found.items() if isinstance(about, Mapping)}
 
 
 def predict(
@@ -134,22 +141,27 @@ class Offers:
         """
         values: list[list[Value | None]] = []
         confidence: list[list[float]] = []
+        notes: dict[str, list[dict[str, Any]]] = {}
         for name, (space, control) in self._controls.items():
             masks = np.array([self._mask(name, space, control, each) for each in data])  # (B, C)
             offered = masks.reshape(len(data), len(space.classes))[list(task)]
             sure = _confidence(space, rows[name], offered, known=not self._news(space, control))
             values.append(_decoded(space, rows[name], offered))
             confidence.append(sure.tolist())
+            if isinstance(space, NumberBins):
+                notes[name] = _intervals(space, rows[name])
         return [
             self._prediction(tuple(column[row] for column in values), [column[row] for column in confidence],
-                             data[task[row]], version)
+                             data[task[row]], version, {name: column[row] for name, column in notes.items()})
             for row, version in enumerate(versions)
         ]
 
     def _prediction(
         self, values: tuple[Value | None, ...], confidence: Sequence[float], data: Mapping[str, Any], version: str,
+        notes: Mapping[str, Mapping[str, Any]],
     ) -> dict[str, Any] | None:
-        """One prediction from the value and confidence of each control; no value where the task offers none."""
+        """One prediction from the value and confidence of each control; no value where the task offers none. `notes`
+        are added to the regions of a control."""
         sure = {name: at for name, value, at in zip(self._controls, values, confidence, strict=True)
                 if value is not None}
         if not sure:
@@ -163,7 +175,10 @@ class Offers:
         if result is None:
             return None
         return {
-            "result": [{**region, "score": _rounded(sure[region["from_name"]], 4)} for region in result],
+            "result": [
+                {**region, "score": _rounded(sure[region["from_name"]], 4), **notes.get(region["from_name"], {})}
+                for region in result
+            ],
             "score": _rounded(min(sure.values()), 6), "model_version": version,
         }
 
@@ -172,8 +187,8 @@ class Offers:
         source = getattr(control, "source", "")
         key = (name, repr(resolve(data, source)) if source else "")
         if key not in self._masks:
-            of = Value.of_class if isinstance(space, SingleChoice) else lambda label: Value.of_classes([label])
-            offered = [control.offered(of(label), data) is not None for label in space.classes]
+            each = np.eye(len(space.classes))
+            offered = [control.offered(space.decode(row), data) is not None for row in each]
             self._masks[key] = np.array(offered, dtype=np.bool_)
         return self._masks[key]
 
@@ -186,6 +201,9 @@ class Offers:
 def _decoded(space: Space, p: Floats, offered: NDArray[np.bool_]) -> list[Value | None]:
     """The most probable value made of offered classes, of each row; p and offered are (R, C). None: nothing offered."""
     some = np.count_nonzero(offered, axis=1).tolist()
+    if isinstance(space, NumberBins):
+        numbers = space.quantiles(np.where(offered, p, 0.0), 0.5).tolist()
+        return [Value.of_number(number) if any_ else None for number, any_ in zip(numbers, some, strict=True)]
     if isinstance(space, SingleChoice):
         one_of = [Value.of_class(label) for label in space.classes]
         best = np.where(offered, p, -1.0).argmax(1)
@@ -193,6 +211,13 @@ def _decoded(space: Space, p: Floats, offered: NDArray[np.bool_]) -> list[Value 
     chosen, which = np.unique(offered & (p >= 0.5), axis=0, return_inverse=True)
     sets = [space.decode(row.astype(np.float64)) for row in chosen]
     return [sets[index] if any_ else None for index, any_ in zip(which.ravel().tolist(), some, strict=True)]
+
+
+def _intervals(space: NumberBins, p: Floats) -> list[dict[str, Any]]:
+    """What people read beside a predicted number, for each row (R, C): the central interval."""
+    low, high = space.interval(p)
+    return [{"meta": {"text": [f"{INTERVAL:.0%} interval: {a:g} to {b:g}"]}}
+            for a, b in zip(low.tolist(), high.tolist(), strict=True)]
 
 
 def _confidence(space: Space, p: Floats, offered: NDArray[np.bool_], *, known: bool) -> Floats:

@@ -25,7 +25,7 @@ from backend.registry import Loaded, Registry
 from backend.services.features import Features
 from backend.services.overrides import settings_of
 from backend.services.prediction import trained_on
-from backend.services.served import is_account
+from backend.services.served import is_account, learned_of
 from backend.services.statistics.checks import weighed
 from backend.settings import Settings
 from model.errors import CheckpointError, ModelError
@@ -118,7 +118,8 @@ class Training:
         config = parse_config(record.label_config)
         changes = self._store.votes.counts(record.key).changes
         votes = weighed(self._store.votes.current(record.key), self._store.statistics.checks(record.key))
-        spaces = config.spaces(votes)
+        published = self._store.versions.published(record.key)
+        spaces = config.spaces(votes, learned_of(published))
         texts = self._texts(record.key, config, votes)
         fits = _inside(votes, spaces)  # (N,)
         readable = np.array([unit in texts for unit in votes.units], dtype=np.bool_)[votes.unit]  # (N,)

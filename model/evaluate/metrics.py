@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from model.spaces import Space, ValueKind
+from model.numbers import NumberBins
+from model.spaces import SingleChoice, Space, ValueKind
 
 Floats = NDArray[np.float64]
 _FLOOR = 1e-6  # a probability never counts as less
@@ -34,6 +35,15 @@ def correct(space: Space, p: NDArray[np.floating], y: NDArray[np.floating]) -> N
     if space.kind is ValueKind.CLASS:
         return np.asarray(p.argmax(-1) == y.argmax(-1)) if p.shape[-1] else np.ones(len(p), dtype=np.bool_)
     return np.asarray(((p >= 0.5) == (y >= 0.5)).all(-1))
+
+
+def ordered_errors(space: SingleChoice, p: NDArray[np.floating], y: NDArray[np.floating]) -> Floats:
+    """Distance of the predicted median from the vote, (N,): in classes; or in numbers, votes as their bins' middles."""
+    if isinstance(space, NumberBins):
+        return np.asarray(np.abs(space.quantiles(p, 0.5) - space.middle[y.argmax(-1)]))
+    upto = np.cumsum(p, axis=-1)
+    median = np.minimum((upto < 0.5 * upto[:, -1:]).sum(-1), p.shape[-1] - 1)
+    return np.asarray(np.abs(median - y.argmax(-1)).astype(np.float64))
 
 
 def brier_scores(p: NDArray[np.floating], y: NDArray[np.floating]) -> Floats:
@@ -57,7 +67,8 @@ def calibration_error(space: Space, p: NDArray[np.floating], y: NDArray[np.float
 def summarise(
     space: Space, p: NDArray[np.floating], y: NDArray[np.floating], annotator: NDArray[np.integer]
 ) -> dict[str, Any]:
-    """Accuracy, log-loss, Brier score and calibration error over votes; of the first three the annotators' mean too.
+    """Accuracy, log-loss, Brier score and calibration error over votes, for ordered classes the mean absolute error
+    too; of all but the calibration error the annotators' mean as well.
 
     JSON-able; with no votes only `votes: 0`.
     """
@@ -68,6 +79,8 @@ def summarise(
         "log_loss": log_losses(space, p, y),
         "brier": brier_scores(p, y),
     }
+    if isinstance(space, SingleChoice) and space.ordered:
+        columns["mae"] = ordered_errors(space, p, y)
     seen = np.flatnonzero(np.bincount(annotator))
     count = np.bincount(annotator)[seen]
     figures: dict[str, Any] = {"votes": len(y), "annotators": len(seen), "ece": calibration_error(space, p, y)}

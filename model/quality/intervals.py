@@ -30,9 +30,10 @@ class Interval:
 
 
 def alpha_interval(
-    answers: AnswerMatrix, level: Level = "nominal", *, draws: int = 500, coverage: float = 0.95, seed: int = 0
+    answers: AnswerMatrix, level: Level = "nominal", *, values: Floats | None = None, draws: int = 500,
+    coverage: float = 0.95, seed: int = 0,
 ) -> Interval:
-    """Krippendorff's alpha with a bootstrap interval over units."""
+    """Krippendorff's alpha with a bootstrap interval over units; `values` as in `distances`."""
     counts = unit_counts(answers)
     votes = counts.sum(axis=1)
     counts, votes = counts[votes > 1], votes[votes > 1]
@@ -47,7 +48,7 @@ def alpha_interval(
     flat = tables.reshape(len(patterns), -1)
 
     def alpha(taken: Floats) -> float:
-        return alpha_of((taken @ flat).reshape(n_classes, n_classes), level)
+        return alpha_of((taken @ flat).reshape(n_classes, n_classes), level, values)
 
     drawn = [alpha(row) for row in _draws(times, draws, seed)]
     return _interval(alpha(times), np.array(drawn), coverage)

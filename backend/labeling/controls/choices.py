@@ -2,6 +2,9 @@
 
 A region is {"type": "choices", "value": {"choices": [...]}} with one entry per chosen choice (see `options` for what an
 entry is). Label Studio makes no region where nothing is chosen.
+
+The classes of a single choice are ordered where `ordered="true"` says so, in the order in which they are written, or
+where each of at least three is a number, by its value or its alias; then they stand by that number.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from model.spaces import MultipleChoice, SingleChoice, Space, Value, ValueKind
 
 MAX_DYNAMIC_CLASSES = 256  # options that are new with every task are no classes that could be learned
 
+_NUMBER = re.compile(r"[+-]?[0-9]{1,12}(\.[0-9]{1,12})?")
 _FROM_DATA = re.compile(r"\$[A-Za-z_]")
 
 
@@ -30,6 +34,7 @@ class Choices(Control):
     multiple: bool
     nested: bool  # stored as paths
     options: tuple[Option, ...]  # those written in the config
+    ordered: bool
     source: str  # template of the options that a task brings along, "" where there are none
     table: OptionTable = field(compare=False, repr=False)  # of `options`
 
@@ -46,13 +51,14 @@ class Choices(Control):
             return Unmodelled(name=place.name, tag="Choices", reason=reason)
         return cls(
             name=place.name, tag="Choices", to_names=place.to_names, nested=nested, options=options, source=source,
-            multiple=tag.get("choice").strip().lower() == "multiple", table=table,
+            multiple=tag.get("choice").strip().lower() == "multiple", table=table, ordered=tag.is_true("ordered"),
         )
 
     def signature(self) -> list[Any]:
         """See `Control`."""
         stored = [list(option.stored) for option in self.options]
-        return [self.tag, self.multiple, self.nested, list(self._static_classes()), stored, self.source]
+        said = [self.tag, self.multiple, self.nested, list(self._static_classes()), stored, self.source]
+        return [*said, "ordered"] if self.ordered else said
 
     def space(self, observed: Mapping[Value, int] | None = None) -> Space | None:
         """See `Control`. Of the classes that only `observed` knows, the MAX_DYNAMIC_CLASSES most frequent are taken."""
@@ -66,7 +72,20 @@ class Choices(Control):
             classes += tuple(sorted(frequent))
         if not classes:
             return None
-        return MultipleChoice(classes) if self.multiple else SingleChoice(classes)
+        return MultipleChoice(classes) if self.multiple else self._single(classes)
+
+    def _single(self, classes: tuple[str, ...]) -> SingleChoice:
+        """In their order, where they have one."""
+        if self.ordered:
+            return SingleChoice(classes, ordered=len(classes) > 2)
+        alias = {option.path[-1]: option.stored[-1] for option in self.options}
+        numbers = [_number(alias.get(name, name), name) for name in classes]
+        if len(classes) < 3 or self.nested or None in numbers or len(set(numbers)) < len(numbers):
+            return SingleChoice(classes)
+        if numbers == sorted(numbers, key=lambda number: -(number or 0.0)):
+            return SingleChoice(classes, ordered=True)  # from the largest down is an order too
+        by_number = sorted(zip(numbers, classes, strict=True), key=lambda pair: pair[0] or 0.0)
+        return SingleChoice(tuple(name for _, name in by_number), ordered=True)
 
     def decode(self, regions: Sequence[Mapping[str, Any]], data: Mapping[str, Any] = NO_DATA) -> Value | None:
         """See `Control`."""
@@ -120,6 +139,14 @@ class Choices(Control):
         if value.kind is ValueKind.CLASSES and isinstance(value.data, tuple):
             return tuple(label for label in value.data if isinstance(label, str))
         return ()
+
+
+def _number(*texts: str) -> float | None:
+    """The first of the texts that is a number."""
+    for text in texts:
+        if _NUMBER.fullmatch(text.strip()):
+            return float(text)
+    return None
 
 
 def _why_not(name: str, options: Sequence[Option], source: str, table: OptionTable) -> str:

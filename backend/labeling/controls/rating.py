@@ -38,7 +38,7 @@ class Rating(Control):
 
     def space(self, observed: Mapping[Value, int] | None = None) -> Space:
         """See `Control`."""
-        return SingleChoice(tuple(str(star) for star in range(1, self.stars + 1)))
+        return SingleChoice(tuple(str(star) for star in range(1, self.stars + 1)), ordered=self.stars > 2)
 
     def decode(self, regions: Sequence[Mapping[str, Any]], data: Mapping[str, Any] = NO_DATA) -> Value | None:
         """See `Control`."""

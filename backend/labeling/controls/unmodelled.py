@@ -22,7 +22,6 @@ RECOGNISED = {
     "keypointlabels": ("KeyPointLabels", "labels points"),
     "labels": ("Labels", "labels spans of a text or a sound"),
     "magicwand": ("MagicWand", "marks pixels"),
-    "number": ("Number", "takes a number"),
     "ocrlabels": ("OcrLabels", "labels regions"),
     "paragraphlabels": ("ParagraphLabels", "labels spans of a dialogue"),
     "polygon": ("Polygon", "marks regions"),

@@ -32,9 +32,12 @@ from backend.services.statistics.documents import (
 from backend.services.statistics.material import Material
 from backend.services.statistics.subject import Subject, encoded
 from model.evaluate.metrics import correct, log_losses
-from model.quality.agreement import class_agreement, class_alpha, gwet_ac1
+from model.numbers import NumberBins
+from model.quality.agreement import Level, class_agreement, class_alpha, gwet_ac1
 from model.quality.intervals import Interval, alpha_interval, percent_interval, wilson_interval
+from model.spaces import SingleChoice, Space, Value, ValueKind
 
+Floats = NDArray[np.float64]
 DRAWS = 200  # of the bootstrap; the interval's own error is then a tenth of its width
 _MOST_COUNTED = 12  # annotators a task; more are counted together
 _BINS = 10
@@ -110,19 +113,28 @@ def _agreement(subject: Subject) -> Agreement:
             for name, n in zip(subject.space.classes, given, strict=True)
         )
     else:
-        same, alpha = class_agreement(answers), class_alpha(answers)
+        same, each_alpha = class_agreement(answers), class_alpha(answers)
         classes = tuple(
             ClassAgreement(
                 name=name, votes=int(given[k]), share=number(given[k] / whole) if whole else None,
-                agreement=number(same[k]), alpha=number(alpha[k]),
+                agreement=number(same[k]), alpha=number(each_alpha[k]),
             )
             for k, name in enumerate(subject.space.classes)
         )
+    level, values = _level(subject.space)
+    alpha = alpha_interval(answers, level, values=values, draws=DRAWS)
     return Agreement(
-        percent=figure(percent_interval(answers, draws=DRAWS)), alpha=figure(alpha_interval(answers, draws=DRAWS)),
+        percent=figure(percent_interval(answers, draws=DRAWS)), alpha=figure(alpha),
         gwet_ac1=number(gwet_ac1(answers)) if both else None,
-        tasks=both // len(subject.space.classes) if subject.multiple else both, classes=classes,
+        tasks=both // len(subject.space.classes) if subject.multiple else both, classes=classes, level=level,
     )
+
+
+def _level(space: Space) -> tuple[Level, Floats | None]:
+    """How far apart two answers are: Krippendorff's level, and the numbers that the classes stand for."""
+    if isinstance(space, NumberBins):
+        return "interval", space.middle
+    return ("ordinal" if isinstance(space, SingleChoice) and space.ordered else "nominal"), None
 
 
 def _consensus(subject: Subject) -> ConsensusFigures:
@@ -131,14 +143,22 @@ def _consensus(subject: Subject) -> ConsensusFigures:
     sure = labels.confidence[there]
     times = dict.fromkeys(subject.space.classes, 0)
     for label, units in Counter(labels.label).items():
-        for name in (label or "").split(", ") if subject.multiple else [label or ""]:
+        for name in _names(subject.space, label or ""):
             if name in times:
                 times[name] += units
     return ConsensusFigures(
-        method="dawid-skene", tasks=int(there.sum()), mean_confidence=number(sure.mean()) if len(sure) else None,
+        method="median" if isinstance(subject.space, NumberBins) else "dawid-skene", tasks=int(there.sum()),
+        mean_confidence=number(sure.mean()) if len(sure) else None,
         histogram=tuple(np.histogram(sure, bins=_BINS, range=(0.0, 1.0))[0].tolist()),
         classes=tuple(times.items()), converged=labels.converged,
     )
+
+
+def _names(space: Space, label: str) -> Sequence[str]:
+    """The classes that a label names: those of a set, the bin of a number."""
+    if isinstance(space, NumberBins) and label:
+        return [space.classes[int(space.encode(Value.of_number(float(label))).argmax())]]
+    return label.split(", ") if space.kind is ValueKind.CLASSES else [label]
 
 
 def _ladder(material: Material, subject: Subject) -> LadderFigures | None:

@@ -22,6 +22,7 @@ from backend.services.statistics.material import Material
 from model.crowd.answers import AnswerMatrix
 from model.crowd.dawid_skene import DawidSkene
 from model.crowd.multi_label import MultiLabel, SetAnswers
+from model.numbers import NumberBins
 from model.quality.evidence import ControlEvidence
 from model.quality.judged import Judged, judge
 from model.spaces import Space, Value, ValueKind
@@ -117,6 +118,9 @@ class Judge:
         self, project: str, name: str, votes: Votes, space: Space, answers: AnswerMatrix
     ) -> tuple[Judged, Labels]:
         key = _digest(project, name, space.classes, answers)
+        if isinstance(space, NumberBins):  # two numbers of one bin are the same to `answers`, but not to the median
+            given = np.array([str(votes.values[code].data) for code in votes.value])
+            key += hashlib.sha256(given.tobytes()).hexdigest()
         found = self._found.get(key)
         if found is None:
             judged = judge(answers, DawidSkene()) if space.kind is ValueKind.CLASS else _judge_sets(answers)
@@ -178,7 +182,27 @@ def _questions(votes: Votes, space: Space) -> tuple[AnswerMatrix, Codes]:
     return answers, vote
 
 
+def _number_labels(judged: Judged, space: NumberBins, votes: Votes) -> Labels:
+    """The median of each unit's votes (the mean of the middle two), and how sure Dawid-Skene is of its bin."""
+    given = np.array([each.data if isinstance(each.data, float) else np.nan for each in votes.values])[votes.value]
+    order = np.lexsort((given, votes.unit))
+    count = np.bincount(votes.unit, minlength=len(votes.units))
+    start, there = np.cumsum(count) - count, count > 0
+    low, high = start[there] + (count[there] - 1) // 2, start[there] + count[there] // 2
+    median = np.full(len(count), np.nan)
+    median[there] = (given[order][low] + given[order][high]) / 2.0
+    place = np.searchsorted(space.inner, median[there], side="right")
+    sure = np.full(len(count), np.nan)
+    sure[there] = judged.fitted.posterior[np.flatnonzero(there), place]
+    return Labels(
+        label=tuple(f"{each:.12g}" if np.isfinite(each) else None for each in median.tolist()), confidence=sure,
+        converged=judged.fitted.converged,
+    )
+
+
 def _labels(judged: Judged, space: Space, votes: Votes) -> Labels:
+    if isinstance(space, NumberBins):
+        return _number_labels(judged, space, votes)
     if space.kind is ValueKind.CLASS:
         fitted = judged.fitted
         names = [*space.classes, None]  # code -1 is the last

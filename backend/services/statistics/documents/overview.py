@@ -36,10 +36,11 @@ class Agreement:
     """How far annotators agree on one control. For several choices every (task, class) is one yes-or-no question."""
 
     percent: Figure  # share of equal pairs of votes
-    alpha: Figure  # Krippendorff's alpha, nominal; 1 perfect, 0 chance
+    alpha: Figure  # Krippendorff's alpha of `level`; 1 perfect, 0 chance
     gwet_ac1: float | None  # does not collapse when one class dominates
     tasks: int  # units with two votes or more, which the figures rest on
     classes: tuple[ClassAgreement, ...]
+    level: str = "nominal"  # "ordinal": near misses count less; "interval": numbers, by the middles of their bins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
