@@ -27,6 +27,7 @@ WAYS = {
     "served": "What is served", "prior": "Each annotator's habits alone",
     "pooled": "Content, with a bias for each annotator", "network": "Network that knows each annotator",
     "others": "The others' votes", "conditioned": "Network that has read the others' votes",
+    "factors": "Leanings that annotators share, read off the others' votes",
 }
 CAUSES = {
     "agreed": "agreed", "ambiguous": "can be read in two ways", "careless": "differ by habits and slips",

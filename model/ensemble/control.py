@@ -24,7 +24,7 @@ from model.spaces import Space
 
 Floats = NDArray[np.float64]
 RUNGS = ("prior", "pooled", "network")
-GAP_RUNGS = ("conditioned", "others")  # these read given votes
+GAP_RUNGS = ("conditioned", "others", "factors")  # these read given votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,8 @@ class ControlState:
             scores, wide = scores[:, source], {name: array[:, source] for name, array in rungs.items()}
         if self.gaps is not None:
             wide["others"] = self.gaps.others(votes, source)
+            if self.gaps.factors is not None:
+                wide["factors"] = self.gaps.factors.scores(scores, votes, source)
             if votes.has.any():
                 scores = self.gaps.pool(scores, wide, votes, source)
         return Answers(state=self, votes=votes, scores=scores, rungs=wide)

@@ -1,8 +1,9 @@
-"""What is served where a unit already has votes: two rungs more, and stacks of their own.
+"""What is served where a unit already has votes: three rungs more, and stacks of their own.
 
-Rungs `conditioned` (the network that reads the votes) and `others` (latent classes) join prior, pooled and network. One
-stack is fitted on out-of-sample votes with some of the others visible, near `GAP_WEIGHTS`; for few and for many visible
-votes its weights are fitted again, near those. Where an annotator sees nobody's vote on a unit, the stack for units
+Rungs `conditioned` (the network that reads the votes), `others` (latent classes) and `factors` (leanings that some
+annotators share, beyond what content tells) join prior, pooled and network. One stack is fitted on out-of-sample votes
+with some of the others visible, near `GAP_WEIGHTS`; for few and for many visible votes its weights are fitted again,
+near those. Where an annotator sees nobody's vote on a unit, the stack for units
 without votes answers, so that nothing changes there. The votes that are still missing err together less than without
 any given one; their spread is fitted on votes that one mask hid.
 
@@ -13,19 +14,22 @@ unknown who gave nothing), C classes, N votes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.config import LadderConfig
 from model.ensemble.consensus import fit_spread
+from model.ensemble.factors import PRECISIONS, Factors, fit_factors
 from model.ensemble.gap_rungs import OutOfSample
 from model.ensemble.given import GivenVotes
 from model.ensemble.latent import LatentClasses
+from model.ensemble.scores import losses
 from model.ensemble.stack import GAP_WEIGHTS, Stack, fit_stack, refit_weights
 
 Floats = NDArray[np.float64]
+_SPLITS = 4
 FEW = 3  # from this many visible votes on they count as many
 
 
@@ -37,6 +41,7 @@ class Gaps:
     few: Stack  # 1 to FEW - 1 visible votes
     many: Stack
     spread: float  # sigma of `consensus` where there are given votes
+    factors: Factors | None = None  # None in a checkpoint from before there was any
 
     def others(self, votes: GivenVotes, source: NDArray[np.int64]) -> Floats:
         """Scores of the latent classes, (B, R, C); `source` (R,) is whose matrix answers."""
@@ -57,11 +62,49 @@ class Gaps:
 
 
 def fit_gaps(
-    item: OutOfSample, latent: LatentClasses, rows: NDArray[np.bool_], people: int, config: LadderConfig
+    item: OutOfSample, latent: LatentClasses, alone: Stack, rows: NDArray[np.bool_], people: int, config: LadderConfig
 ) -> Gaps:
-    """Stacks on the votes of a mask (N,); without any that sees another vote they are their prior."""
+    """Stacks on the votes of a mask (N,), where `alone` is that for units without votes; without any vote that sees
+    another one they are their prior."""
+    item, factors = with_factors(item, alone.pool_votes(item.rungs, item.targets.annotator), people, config.seed)
     few, many = fit_gap_stacks(item, rows, people, config)
-    return Gaps(latent=latent, few=few, many=many, spread=_spread(item, rows, few, many))
+    return Gaps(latent=latent, few=few, many=many, spread=_spread(item, rows, few, many), factors=factors)
+
+
+def with_factors(item: OutOfSample, base: Floats, people: int, seed: int) -> tuple[OutOfSample, Factors]:
+    """The same votes with the rung `factors`, each by a fit without its fold, and the rung fitted on all of them.
+
+    `base` (N, C) are scores from content alone. The precision is the one that serves the votes of the first fold best.
+    Where networks were trained on one split only, its votes are split once more.
+    """
+    targets = item.targets
+    fold_of = item.fold if len(np.unique(item.fold)) > 1 else targets.unit % _SPLITS
+
+    def fitted(learn: NDArray[np.bool_], precision: float, start: Factors | None = None) -> Factors:
+        return fit_factors(targets.select(learn), base[learn], people, precision, seed, start)
+
+    def seen_by(model: Factors, fold: int, index: int) -> Floats:
+        here = fold_of == fold
+        return model.votes(targets.select(here), item.visible[index].seen[here], base[here])
+
+    def loss(model: Factors, fold: int) -> float:
+        theirs = targets.select(fold_of == fold)
+        return float(losses(targets.space, seen_by(model, fold, -1), theirs.y) @ theirs.weight)
+
+    folds = [int(fold) for fold in np.unique(fold_of)] if item.visible else []
+    precision, models, start = PRECISIONS[0], dict[int, Factors](), None
+    if folds:
+        first = {each: fitted(fold_of != folds[0], each) for each in PRECISIONS}
+        precision = min(first, key=lambda each: loss(first[each], folds[0]))
+        start = first[precision]
+        models = {fold: fitted(fold_of != fold, precision, start) for fold in folds[1:]} | {folds[0]: start}
+    visible = []
+    for index, each in enumerate(item.visible):
+        scores = np.empty(targets.y.shape, np.float64)
+        for fold, model in models.items():
+            scores[fold_of == fold] = seen_by(model, fold, index)
+        visible.append(replace(each, rungs={**each.rungs, "factors": scores}))
+    return replace(item, visible=tuple(visible)), fitted(np.ones(len(targets), np.bool_), precision, start)
 
 
 def fit_gap_stacks(

@@ -51,7 +51,7 @@ class LatentClasses:
         """
         unit, column = np.nonzero(has)
         evidence = self._evidence(giver[column], y[unit, column], trust[unit, column])  # (n, G, K)
-        total = np.broadcast_to(_exact(np.log(self.prior)), (len(y), *self.prior.shape)).copy()  # (B, G, K)
+        total = np.broadcast_to(exact(np.log(self.prior)), (len(y), *self.prior.shape)).copy()  # (B, G, K)
         np.add.at(total, unit, evidence)
         others = np.broadcast_to(total[:, None], (len(y), len(asked), *self.prior.shape)).copy()  # (B, A, G, K)
         at = np.full(y.shape[1], -1, np.int64)
@@ -66,14 +66,14 @@ class LatentClasses:
         used, place = np.unique(targets.unit, return_inverse=True)
         total = np.zeros((len(used), *self.prior.shape))
         np.add.at(total, place, evidence)
-        believed = _normalised(_exact(np.log(self.prior)) + total[place] - evidence)
+        believed = _normalised(exact(np.log(self.prior)) + total[place] - evidence)
         return self._answers(np.einsum("ngk,ngkl->ngl", believed, self.confusion[targets.annotator]))
 
     def _evidence(self, giver: Codes, y: NDArray[np.floating], trust: NDArray[np.floating]) -> Floats:
         """What each vote says of the latent values: (n, G, K), in nats."""
         said = codes_of(self.space, y)  # (n, G)
         picked = self.confusion[giver[:, None], np.arange(said.shape[1]), :, said]  # (n, G, K true)
-        return _exact(np.log(picked) * trust[:, None, None])
+        return exact(np.log(picked) * trust[:, None, None])
 
     def _answers(self, p: Floats) -> Floats:
         """Probabilities of given values (..., G, K) as scores (..., C)."""
@@ -120,7 +120,7 @@ def _fitted(found: Aggregate, predictor: VotePredictor, annotators: int, values:
     return np.asarray(found.parameters["prior"]), np.concatenate([predictor.confusion(found), pooled[None]])
 
 
-def _exact(nats: Floats) -> Floats:
+def exact(nats: Floats) -> Floats:
     """Kept to multiples of 2^-32: sums are then exact, so that a vote that is taken out leaves nothing behind, not even
     rounding, and the order of votes does not matter."""
     return np.asarray(np.round(nats * 2.0**32) / 2.0**32)

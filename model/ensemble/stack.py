@@ -2,7 +2,7 @@
 
     s[b, a] = (sum_r w[r] s_r[b, a] + bias[a]) / temperature,      sum_r w[r] = 1
 
-There is one stack for units without votes, and there are others for those that have some, with two rungs more
+There is one stack for units without votes, and there are others for those that have some, with three rungs more
 (`gaps`). All parameters are fitted together, by the log-loss of votes that no rung was trained on, under a prior:
 weights near `PRIOR_WEIGHTS` or `GAP_WEIGHTS` at temperature 1, biases near none. The prior counts as so many votes, so
 a tiny project keeps it and a large one forgets it. The problem is convex.
@@ -26,7 +26,9 @@ from model.spaces import Space
 Floats = NDArray[np.float64]
 PRIOR_WEIGHTS = {"prior": 0.1, "pooled": 0.3, "network": 0.6}  # before any vote has spoken
 # The same where others have voted on the unit.
-GAP_WEIGHTS = {"prior": 0.05, "pooled": 0.1, "network": 0.15, "conditioned": 0.35, "others": 0.35}
+GAP_WEIGHTS = {
+    "prior": 0.04, "pooled": 0.06, "network": 0.08, "conditioned": 0.24, "others": 0.28, "factors": 0.3,
+}
 _MAX_TEMPERATURE = 20.0
 
 
