@@ -56,12 +56,12 @@ class Project:
     """A project "7" over a SQLite file, and its statistics."""
 
     def __init__(self, folder: Path, *, config: str = CONFIG, evidence: Evidence | None = None) -> None:
-        settings = Settings(data_dir=folder)
-        self.store: Store = open_store(settings.database_url)
+        self.settings = Settings(data_dir=folder)
+        self.store: Store = open_store(self.settings.database_url)
         self.store.projects.ensure(KEY, title="Seven", label_config=config)
         registry: Any = SimpleNamespace(evidence=lambda version: evidence)
         self.statistics = Statistics(
-            store=self.store, registry=registry, settings=settings, clock=lambda: START + timedelta(days=9)
+            store=self.store, registry=registry, settings=self.settings, clock=lambda: START + timedelta(days=9)
         )
 
     def give(self, votes: Sequence[StoredVote], tasks: Sequence[int] = ()) -> None:
