@@ -39,15 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    where, result = machine(), {"seeds": options.seeds, "speed": speed()}
-    for group, names in (("sets", options.sets), ("others", OTHERS)):
-        result[group] = {name: replayed(options.data, name, options.seeds) for name in names}
-    result |= {"machine": where, "mean": over_sets(result["sets"])}
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "acquisition.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    text = report(result)
-    (options.out / "acquisition.md").write_text(text, encoding="utf-8")
-    print(text)
+    result: dict[str, Any] = {
+        "machine": machine(), "seeds": options.seeds, "speed": speed(), "sets": {}, "others": {}}
+    for group, names in (("sets", options.sets), ("others", OTHERS)):
+        for name in names:  # written after each set: a run that is stopped leaves what it has
+            result[group][name] = replayed(options.data, name, options.seeds)
+            result["mean"] = over_sets(result["sets"])
+            (options.out / "acquisition.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            (options.out / "acquisition.md").write_text(report(result), encoding="utf-8")
+    print(report(result))
     return 0
 
 
