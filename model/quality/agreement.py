@@ -129,6 +129,23 @@ def class_alpha(answers: AnswerMatrix) -> Floats:
     return out
 
 
+def presence_agreement(given: Floats, votes: Floats) -> tuple[Floats, Floats]:
+    """`class_agreement` and `class_alpha` (C,) of classes of which one answer may hold several, or none.
+
+    `given` (U, C): how many answers on each unit hold each class; `votes` (U,): how many answers there are.
+    """
+    several = votes > 1
+    yes, n = given[several], votes[several][:, None]
+    no = n - yes
+    both, mixed, neither = (
+        (pairs / (n - 1.0)).sum(axis=0) for pairs in (yes * (yes - 1.0), yes * no, no * (no - 1.0))
+    )
+    used = both + mixed
+    same = np.where(used > 0, both / np.where(used > 0, used, 1.0), np.nan)
+    tables = np.stack([both, mixed, mixed, neither], axis=1).reshape(-1, 2, 2)
+    return same, np.array([alpha_of(table) for table in tables])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pairwise:
     """Agreement of each pair of annotators on their common units."""

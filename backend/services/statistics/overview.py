@@ -33,7 +33,7 @@ from backend.services.statistics.material import Material
 from backend.services.statistics.subject import Subject, encoded
 from model.evaluate.metrics import correct, log_losses
 from model.numbers import NumberBins
-from model.quality.agreement import Level, class_agreement, class_alpha, gwet_ac1
+from model.quality.agreement import Level, class_agreement, class_alpha, gwet_ac1, presence_agreement
 from model.quality.intervals import Interval, alpha_interval, percent_interval, wilson_interval
 from model.spaces import SingleChoice, Space, Value, ValueKind
 
@@ -104,23 +104,22 @@ def _control(material: Material, subject: Subject) -> ControlOverview:
 def _agreement(subject: Subject) -> Agreement:
     answers = subject.answers
     both = int((np.diff(answers.indptr) > 1).sum())
-    y = encoded(subject.votes, subject.space)  # (V, C)
+    y, votes = encoded(subject.votes, subject.space), subject.votes  # (V, C)
     given = y.sum(axis=0)
-    whole = given.sum() if not subject.multiple else max(len(y), 1)
+    whole = len(y) if subject.multiple else given.sum()
     if subject.multiple:
-        classes = tuple(
-            ClassAgreement(name=name, votes=int(n), share=number(n / whole), agreement=None, alpha=None)
-            for name, n in zip(subject.space.classes, given, strict=True)
-        )
+        units = len(votes.units)
+        table = np.stack([np.bincount(votes.unit, column, minlength=units) for column in y.T], axis=1).astype(np.float64)
+        same, each_alpha = presence_agreement(table, np.bincount(votes.unit, minlength=units).astype(np.float64))
     else:
         same, each_alpha = class_agreement(answers), class_alpha(answers)
-        classes = tuple(
-            ClassAgreement(
-                name=name, votes=int(given[k]), share=number(given[k] / whole) if whole else None,
-                agreement=number(same[k]), alpha=number(each_alpha[k]),
-            )
-            for k, name in enumerate(subject.space.classes)
+    classes = tuple(
+        ClassAgreement(
+            name=name, votes=int(given[k]), share=number(given[k] / whole) if whole else None,
+            agreement=number(same[k]), alpha=number(each_alpha[k]),
         )
+        for k, name in enumerate(subject.space.classes)
+    )
     level, values = _level(subject.space)
     alpha = alpha_interval(answers, level, values=values, draws=DRAWS)
     return Agreement(

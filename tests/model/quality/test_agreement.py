@@ -17,6 +17,7 @@ from model.quality.agreement import (
     krippendorff_alpha,
     pairwise_agreement,
     percent_agreement,
+    presence_agreement,
 )
 from model.quality.intervals import alpha_interval, percent_interval, ratio_interval
 
@@ -134,6 +135,22 @@ def test_percent_and_per_class():
     assert class_alpha(answers)[0] == pytest.approx(
         krippendorff_alpha(table([["x", "x", "o"], ["x", "o", "o"], ["x", None, "o"]]))
     )
+
+
+def test_classes_of_which_an_answer_holds_several_are_judged_one_by_one():
+    rng = np.random.default_rng(3)
+    sets = rng.random((30, 4, 3)) < [0.5, 0.2, 0.0]  # (unit, annotator, class); the third is never given
+    there = rng.random((30, 4)) < 0.7
+    given = (sets & there[:, :, None]).sum(axis=1).astype(float)
+    same, alpha = presence_agreement(given, there.sum(axis=1).astype(float))
+    for k in range(2):
+        unit, annotator = np.nonzero(there)
+        alone = AnswerMatrix.from_codes(
+            units=[str(u) for u in range(30)], annotators=list("abcd"), classes=("no", "yes"), unit=unit,
+            annotator=annotator, label=sets[unit, annotator, k].astype(int))
+        assert same[k] == pytest.approx(class_agreement(alone)[1])
+        assert alpha[k] == pytest.approx(class_alpha(alone)[1])
+    assert np.isnan(same[2]) and alpha[2] == 1.0
 
 
 @pytest.mark.parametrize("figure", [krippendorff_alpha, fleiss_kappa, gwet_ac1, percent_agreement])

@@ -170,6 +170,9 @@ def test_several_choices_have_a_consensus_and_camps(tmp_path: Path) -> None:
     assert overview is not None and tasks is not None
     (control,) = overview.controls
     assert control.kind == "classes" and control.votes == 120 and control.consensus.tasks == 40
+    x, y = control.agreement.classes
+    assert y.agreement is not None and x.alpha is not None and y.alpha is not None and y.alpha < 1.0
+    assert 0.0 < y.agreement < 1.0 and x.share == pytest.approx(x.votes / 120)  # annotator 3 left y out six times
     assert all(len(case.camps[0].annotators) == 2 for case in tasks.controls["topics"].divided)
 
 
