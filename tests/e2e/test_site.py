@@ -31,7 +31,8 @@ from tests.e2e.site_sample import sample_services
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PAGES = ("projects", *(f"projects/{NUMBER}/{name}" for name in (
-    "overview", "annotators", "annotators/3", "tasks", "tasks?list=divided", "flags", "gaps")), "")
+    "overview", "annotators", "annotators/3", "tasks", "tasks?list=divided", "tasks/1/explanation", "flags", "gaps",
+)), "")
 PHONE, DESKTOP = ViewportSize(width=390, height=844), ViewportSize(width=1120, height=840)
 
 
