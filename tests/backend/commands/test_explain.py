@@ -24,8 +24,8 @@ from backend.report.names import Names
 from backend.report.pages import Look
 from backend.settings import Settings
 from tests.backend.encoders import WordHashEncoder
-from tests.backend.services.politeness import KEY, snapshot
-from tests.backend.services.workshop import trained, workshop
+from tests.backend.services.politeness import KEY, fill, snapshot
+from tests.backend.services.workshop import HASTY, workshop
 from tests.backend.web.explanations import made_up
 
 EVIL = "kindly <script>window.stolen=1</script> \"'& team"
@@ -33,8 +33,10 @@ EVIL = "kindly <script>window.stolen=1</script> \"'& team"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = trained(tmp_path_factory.mktemp("explain"))
-    shop = workshop(folder)
+    folder = tmp_path_factory.mktemp("explain")
+    shop = workshop(folder, ladder=HASTY)
+    fill(shop.store)
+    shop.train()
     shop.store.votes.set_names(KEY, {"1": "ann@example.org"})
     shop.store.tasks.take_over(KEY, [snapshot(900, EVIL)])
     shop.close()
