@@ -34,7 +34,7 @@ from model.spaces import Space, ValueKind
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 FACTORS = 3
-PRECISIONS = (300.0, 100.0)  # to pick from
+PRECISIONS = (300.0, 100.0, 30.0)  # to pick from
 BLOCKS = 8
 _STEPS, _LONGEST = 6, 3.0  # Newton steps, and how far one may go
 _VOTES_AT_ONCE = 20_000  # bounds memory; units are never split

@@ -117,7 +117,7 @@ def _targets(space, unit, annotator, y):
 def camps():
     """Votes of two camps, each with a leaning of its own on every unit."""
     rng = np.random.default_rng(1)
-    units, people = 100, 24
+    units, people = 120, 24
     leaning = 2.0 * rng.normal(size=(units, 2))
     p = 1.0 / (1.0 + np.exp(-leaning[:, np.arange(people) % 2]))
     said = (rng.random((units, people)) < p).astype(int)
