@@ -8,7 +8,7 @@ export PYTHONUNBUFFERED := 1
 .PHONY: help demo serve worker test check bench bench-crowd chaos fuzz format clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
 
 demo: .venv/.runtime .venv-label-studio/.runtime ## start Label Studio and Polyvox with a sample project (Ctrl-C stops both)
 	@$(BIN)/python -m demo $(DEMO_ARGS)
@@ -43,12 +43,14 @@ chaos: .venv/.dev .venv-label-studio/.runtime ## kill every part at seeded momen
 	@scripts/system-packages.sh
 	$(BIN)/python -m tests.chaos --rounds 20 --out benchmarks/results/chaos.md
 
-fuzz: .venv/.dev ## 2,000 cases of the matrix of bad requests
+fuzz: .venv/.dev ## 2,000 bad requests, 10,000 generated projects, 2,000 damaged files
 	POLYVOX_MATRIX_CASES=2000 $(BIN)/python -m pytest -q tests/backend/matrix
 
 format: .venv/.dev ## sort imports and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 
+	POLYVOX_FUZZ_CASES=10000 $(BIN)/python -m pytest -q tests/backend/labeling/test_fuzz.py
+	POLYVOX_FUZZ_FILES=2000 $(BIN)/python -m pytest -q tests/model/encoders/test_damaged_files.py
 clean: ## remove environments and caches (never data/)
 	rm -rf .venv .venv-label-studio .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis local
 

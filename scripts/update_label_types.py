@@ -16,12 +16,14 @@ BEGIN, END = "<!-- controls:begin -->", "<!-- controls:end -->"
 HOW = {
     "choices": "`single`: one class; `multiple`: any set of classes, the empty one too; nested choices by their "
     "paths; ordered (ordinal alpha, mean absolute error) where all classes are numbers or with `ordered=\"true\"`",
-    "number": "a distribution over bins: the steps of `min`, `max` and `step` where they are few, else bins of the votes; "
-    "the median is predicted, with an 80 % interval; consensus by the median of the votes; agreement by interval alpha",
+    "number": "a distribution over bins: the steps of `min`, `max` and `step` where they are few, else bins of the "
+    "votes; the median is predicted, with an 80 % interval; consensus by the votes' median; interval alpha",
+    "ranker": "orders, with or without buckets; votes are kept and compared by Kendall's tau, not predicted yet",
     "rating": "one of 1 to `maxRating` stars, as ordered classes: ordinal alpha, mean absolute error",
     "pairwise": "left or right",
     "taxonomy": "paths of the tree; one with `maxUsages=\"1\"`, else any set; of a large tree the 256 chosen most",
 }
+ONLY_KEPT = {"ranker": ("not yet", "agreement")}  # kind -> (prediction, consensus and agreement)
 
 
 def table() -> str:
@@ -31,7 +33,8 @@ def table() -> str:
 
     lines = ["| Tag | Votes | Prediction | Consensus and agreement | How |", "| --- | --- | --- | --- | --- |"]
     for kind, (tag, _) in sorted(MODELLED.items()):
-        lines.append(f"| `{tag}` | yes | yes | yes | {HOW[kind]} |")
+        predicted, compared = ONLY_KEPT.get(kind, ("yes", "yes"))
+        lines.append(f"| `{tag}` | yes | {predicted} | {compared} | {HOW[kind]} |")
     for tag, does in sorted(RECOGNISED.values()):
         lines.append(f"| `{tag}` | no | no | no | not yet: it {does}; annotations are kept as they are |")
     return "\n".join(lines)

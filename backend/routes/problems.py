@@ -110,7 +110,9 @@ def of_config(xml: str) -> tuple[list[str], list[str]]:
     except LabelConfigError as error:
         return [f"The labeling configuration cannot be read, so nothing is learned: {error}"], []
     left_out = [each.reason for each in config.unmodelled]
-    if not config.controls:
+    left_out += [f"{each.tag} '{each.name}' is not predicted yet; its votes are kept and compared."
+                 for each in config.controls if not each.predicted]
+    if not any(each.predicted for each in config.controls):
         return [" ".join(["Polyvox can learn none of this project's controls.", *left_out])], []
     if not config.objects:
         return ["The controls of this project look at no text, and Polyvox reads nothing else yet."], left_out

@@ -125,8 +125,11 @@ class Training:
         readable = np.array([unit in texts for unit in votes.units], dtype=np.bool_)[votes.unit]  # (N,)
         usable = votes.select(fits & readable)
         kept = {usable.units[index] for index in np.unique(usable.unit)}
+        waiting = [control.name for control in config.controls if not control.predicted]
+        later = np.isin(votes.control, [at for at, name in enumerate(votes.controls) if name in waiting])  # (N,)
         left_out = {
-            "outside the label config": int((~fits).sum()),
+            "outside the label config": int((~fits & ~later).sum()),
+            "with controls that are not predicted yet": int(later.sum()),
             "on tasks without text": int((fits & ~readable).sum()),
         }
         return Material(

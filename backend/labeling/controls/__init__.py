@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from backend.labeling.controls import choices, number, pairwise, rating, taxonomy
+from backend.labeling.controls import choices, number, pairwise, ranker, rating, taxonomy
 from backend.labeling.controls.base import Control, Place, Unmodelled
 from backend.labeling.controls.unmodelled import RECOGNISED, declare, why_not_here
 from backend.labeling.controls.visibility import conditions_of
@@ -17,6 +17,7 @@ MODELLED: Mapping[str, tuple[str, Callable[[Place], Control | Unmodelled]]] = {
     "choices": ("Choices", choices.Choices.read),
     "number": ("Number", number.Number.read),
     "pairwise": ("Pairwise", pairwise.Pairwise.read),
+    "ranker": ("Ranker", ranker.Ranker.read),
     "rating": ("Rating", rating.Rating.read),
     "taxonomy": ("Taxonomy", taxonomy.Taxonomy.read),
 }

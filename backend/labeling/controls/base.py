@@ -10,7 +10,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from backend.labeling.controls.visibility import Condition
 from backend.labeling.markup import Tag
@@ -34,8 +34,9 @@ class Unmodelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control(ABC):
-    """A control tag that Polyvox learns."""
+    """A control tag whose votes Polyvox keeps, and learns where it is `predicted`."""
 
+    predicted: ClassVar[bool] = True
     name: str
     tag: str  # as Label Studio spells it
     to_names: tuple[str, ...]

@@ -26,7 +26,6 @@ RECOGNISED = {
     "paragraphlabels": ("ParagraphLabels", "labels spans of a dialogue"),
     "polygon": ("Polygon", "marks regions"),
     "polygonlabels": ("PolygonLabels", "labels regions"),
-    "ranker": ("Ranker", "orders items"),
     "reactcode": ("ReactCode", "is a custom interface"),
     "rectangle": ("Rectangle", "marks regions"),
     "rectanglelabels": ("RectangleLabels", "labels regions"),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backend.labeling.outside import kept_aside
 from backend.records import Verdict, Version
 from backend.services.statistics.documents import (
     Agreement,
@@ -52,12 +53,24 @@ def overview(material: Material, subjects: Sequence[Subject], header: Header, ta
         unmodelled=tuple(
             UnmodelledControl(name=each.name, tag=each.tag, reason=each.reason)
             for each in (config.unmodelled if config is not None else ())
-        ),
+        ) + _kept_aside(material),
         training=tuple(_run(version) for version in material.tried),
         outside=len(material.given) - sum(len(subject.votes) for subject in subjects),
         control_arm_percent=material.settings.control_arm_percent, shadow_mode=material.settings.shadow_mode,
         problem=_problem(material, subjects),
     )
+
+
+def _kept_aside(material: Material) -> tuple[UnmodelledControl, ...]:
+    """Votes that are kept and not learned from, in sentences."""
+    config = material.config
+    if config is None:
+        return ()
+    found = kept_aside(config, material.spaces, material.given)
+    tags = {control.name: control.tag for control in config.controls}
+    unmodelled = {each.name for each in config.unmodelled}
+    return tuple(UnmodelledControl(name=name, tag=tags.get(name, ""), reason=sentence)
+                 for name, sentences in found.items() if name not in unmodelled for sentence in sentences)
 
 
 def coverage(material: Material, tasks: int) -> Coverage:

@@ -104,7 +104,7 @@ class ControlOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmodelledControl:
-    """A control that Polyvox recognises and does not learn; no figures are there for it."""
+    """A control that Polyvox recognises and does not learn, or votes of one that are kept and not learned from."""
 
     name: str
     tag: str
