@@ -6,8 +6,10 @@ so eighteen predictions of one network are not eighteen witnesses: all scores of
     votes of annotator a on unit b ~ P( k s[b, a] + sigma z[b] ),     z[b] ~ N(0, I_C),
 
 with k chosen so that the average over z gives back about P(s). `sigma` is fitted by the likelihood of votes that lie
-on the same unit. Given votes say what z probably is (draws of z are weighted by their likelihood) and count in the
-majority as what they are. All units share one set of seeded draws, so a result depends on neither the batch nor order.
+on the same unit. Given votes say what z probably is and count in the majority as what they are. Where they say much,
+few draws from N(0, I) would be anywhere near; so draws come from a normal distribution around the most probable z given
+the votes (Laplace's), and each is weighted by what that leaves out: prior times likelihood over its density there. All
+units share one set of seeded draws, so a result depends on neither the batch nor order.
 
 Shape legend: B units, P panel, C classes, S draws, N votes.
 """
@@ -21,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from model.ensemble.scores import losses
+from model.ensemble.scores import losses, to_probabilities
 from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
@@ -32,6 +34,7 @@ _FIT_DRAWS = 128
 _WIDENING_DRAWS = 4096
 _FIT_VOTES = 20_000
 _CELLS = 4_000_000  # numbers in memory at once while fitting
+_NEWTON_STEPS, _LONGEST_STEP = 8, 2.0  # towards the most probable shift
 _BLOCK = 130_000  # and while drawing, so that they stay in the cache
 
 
@@ -124,10 +127,10 @@ def _majority(
     panel: NDArray[np.bool_], sigma: float, z: Floats, u: Singles,
 ) -> Floats:
     wide = widened(space, scores, sigma)
-    weight = _weights(space, wide, given, has, trust, sigma, z)  # (B, S)
+    z, weight = _given(space, wide, given, has, trust, sigma, z)  # (B, S, C), (B, S)
     # Classes first and draws last, so that every step runs along long rows; single precision is plenty for drawing.
-    shift = (sigma * z).T.astype(np.float32)  # (C, S)
-    shifted = np.moveaxis(wide, 2, 0).astype(np.float32)[..., None] + shift[:, None, None]  # (C, B, P, S)
+    shift = np.moveaxis(sigma * z, 2, 0).astype(np.float32)  # (C, B, S)
+    shifted = np.moveaxis(wide, 2, 0).astype(np.float32)[..., None] + shift[:, :, None]  # (C, B, P, S)
     drawn = (panel & ~has)[..., None]  # (B, P, 1): whose votes are drawn
     votes = (given * has[..., None] > 0.5).sum(1).T[..., None]  # (C, B, 1): those there are
     if space.kind is ValueKind.CLASS:
@@ -136,7 +139,7 @@ def _majority(
         for index in range(1, len(upto)):  # many times faster than cumsum along a first axis
             upto[index] += upto[index - 1]
         below = (u * upto[-1] < upto[:-1]) & drawn  # (C - 1, B, P, S): the draw is among the first classes
-        everybody = np.broadcast_to(drawn.sum(1)[None], (1, len(wide), len(z)))
+        everybody = np.broadcast_to(drawn.sum(1)[None], (1, *weight.shape))
         first = np.concatenate([below.sum(2, dtype=np.int16), everybody])
         votes = votes + np.diff(first, axis=0, prepend=0)  # (C, B, S)
         top = votes == votes.max(0)
@@ -151,19 +154,48 @@ def _majority(
     return np.asarray(np.einsum("bs,cbs->bc", weight, won))
 
 
-def _weights(
+def _given(
     space: Space, wide: Floats, given: NDArray[np.floating], has: NDArray[np.bool_], trust: NDArray[np.floating],
-    sigma: float, z: Floats,
-) -> Floats:
-    """How much each draw of z is worth, given the votes there are; (B, S), rows add up to 1."""
-    evidence = np.zeros((len(wide), len(z)))
-    unit, person = np.nonzero(has)
-    if len(unit):
-        shifted = wide[unit, person][:, None] + sigma * z  # (votes, S, C)
-        loss = losses(space, shifted, given[unit, person][:, None])
-        np.add.at(evidence, unit, -loss * trust[unit, person][:, None])
-    weight = np.exp(evidence - evidence.max(1, keepdims=True))
-    return np.asarray(weight / weight.sum(1, keepdims=True))
+    sigma: float, draws: Floats,
+) -> tuple[Floats, Floats]:
+    """Draws of z given the votes there are, (B, S, C), from standard normal ones (S, C); and how much each is worth,
+    (B, S), whose rows add up to 1."""
+    unit, person = np.nonzero(has & (trust > 0.0))
+    shape = (len(wide), *draws.shape)
+    if not len(unit) or sigma == 0.0:
+        return np.broadcast_to(draws, shape), np.full(shape[:2], 1.0 / len(draws))
+    scores, y, says = wide[unit, person], given[unit, person].astype(np.float64), trust[unit, person]
+    mode, root = _most_probable(space, scores, y, says, unit, sigma, len(wide))
+    same = np.broadcast_to(draws.T, (len(wide), *draws.T.shape))
+    spread = np.linalg.solve(root.transpose(0, 2, 1), same)  # (B, C, S)
+    z = mode[:, None] + spread.transpose(0, 2, 1)
+    worth = 0.5 * (np.square(draws).sum(1) - np.square(z).sum(2))  # (B, S) the prior over the density drawn from
+    np.add.at(worth, unit, -losses(space, scores[:, None] + sigma * z[unit], y[:, None]) * says[:, None])
+    weight = np.exp(worth - worth.max(1, keepdims=True))
+    return z, np.asarray(weight / weight.sum(1, keepdims=True))
+
+
+def _most_probable(
+    space: Space, scores: Floats, y: Floats, trust: NDArray[np.floating], unit: NDArray[np.intp], sigma: float,
+    units: int,
+) -> tuple[Floats, Floats]:
+    """The mode of z in each unit given votes (n,), (B, C), and the root of its curvature there, lower (B, C, C)."""
+    classes = scores.shape[1]
+    mode = np.zeros((units, classes))
+    single = space.kind is ValueKind.CLASS
+    for step in range(_NEWTON_STEPS + 1):
+        p = to_probabilities(space, scores + sigma * mode[unit])
+        slope, curve = -mode, np.repeat(np.eye(classes)[None], units, 0)
+        np.add.at(slope, unit, sigma * trust[:, None] * (y - p))
+        each = (p if single else p * (1.0 - p))[:, :, None] * np.eye(classes)  # (n, C, C)
+        if single:
+            each = each - p[:, :, None] * p[:, None]
+        np.add.at(curve, unit, sigma**2 * trust[:, None, None] * each)
+        if step < _NEWTON_STEPS:
+            move = np.linalg.solve(curve, slope[..., None])[..., 0]
+            length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-12)
+            mode = mode + move * np.minimum(1.0, _LONGEST_STEP / length)
+    return mode, np.asarray(np.linalg.cholesky(curve), np.float64)
 
 
 def _log_mean(x: Floats) -> Floats:

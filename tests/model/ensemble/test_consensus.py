@@ -101,6 +101,50 @@ def test_the_spread_is_fitted_on_a_sample_of_whole_units():
     np.testing.assert_array_equal(_some_units(unit, 300), rows)
 
 
+def _exactly(scores, given, sigma):
+    """The majority of "b" of two classes by quadrature over the shift of their difference, and by the distribution of
+    how many of the missing choose it; `scores` (P,) of the difference, `given` (V,) the first votes."""
+    wide = widened(SINGLE, np.stack([np.zeros_like(scores), scores], 1), sigma)[:, 1]
+    shift = np.linspace(-9.0, 9.0, 1201)
+    p = to_probabilities(MULTIPLE, wide[:, None] + sigma * np.sqrt(2.0) * shift)  # (P, grid)
+    p = np.clip(p, 1e-12, 1.0 - 1e-12)
+    weight = np.log(np.where(given[:, None] == 1, p[: len(given)], 1.0 - p[: len(given)])).sum(0) - shift**2 / 2.0
+    weight = np.exp(weight - weight.max())
+    count = np.zeros((len(scores) + 1, len(shift)))  # of votes for "b"
+    count[given.sum()] = 1.0
+    for each in p[len(given) :]:
+        count[1:] = count[1:] * (1.0 - each) + count[:-1] * each
+        count[0] *= 1.0 - each
+    votes = np.arange(len(scores) + 1)
+    won = (2 * votes > len(scores)) + 0.5 * (2 * votes == len(scores))
+    return won @ count @ weight / weight.sum()
+
+
+@pytest.mark.parametrize(("few", "for_b"), [(3, 2), (12, 7), (60, 33)])
+@pytest.mark.parametrize("sigma", [0.6, 1.5, 3.0])
+def test_many_votes_against_what_was_predicted_are_believed_as_they_should_be(few, for_b, sigma):
+    scores = np.random.default_rng(few).normal(-2.5, 0.5, 2 * few + 9)  # "a", says content; over half say "b"
+    given = (np.arange(few) < for_b).astype(int)
+    y = np.zeros((1, len(scores), 2))
+    y[0, np.arange(few), given] = 1.0
+    has = np.arange(len(scores)) < few
+    both = np.stack([np.zeros_like(scores), scores], 1)[None]
+    found = majority(SINGLE, both, y, has[None], np.ones((1, len(scores)), bool), sigma, 2000)[0]
+    assert found[1] == pytest.approx(_exactly(scores, given, sigma), abs=0.035)
+
+
+def test_votes_on_one_unit_leave_the_draws_of_another_alone():
+    rng = np.random.default_rng(0)
+    scores, y = rng.normal(size=(3, 9, 2)), np.eye(2)[rng.integers(0, 2, (3, 9))]
+    has, panel = np.zeros((3, 9), bool), np.ones((3, 9), bool)
+    has[1, :5] = True
+    together = majority(SINGLE, scores, y, has, panel, 2.0, 300)
+    for row in range(3):
+        part = slice(row, row + 1)
+        alone = majority(SINGLE, scores[part], y[part], has[part], panel[part], 2.0, 300)
+        np.testing.assert_array_equal(alone[0], together[row])
+
+
 def test_several_choices_have_a_majority_each():
     found = _ask(MULTIPLE, [[0.95, 0.05]] * 5)
     assert found[0] > 0.95 and found[1] < 0.05
