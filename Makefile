@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP_FLAGS := --disable-pip-version-check --quiet
 export PYTHONUNBUFFERED := 1
 
-.PHONY: help demo serve worker test check bench bench-crowd chaos fuzz format clean
+.PHONY: help demo serve worker test e2e-all check bench bench-crowd chaos fuzz format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -23,6 +23,10 @@ test: .venv/.dev .venv-label-studio/.runtime ## all tests, with a real Label Stu
 	@scripts/system-packages.sh
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder \
 	  --durations=20 $(PYTEST_ARGS)
+
+e2e-all: .venv/.dev .venv-label-studio/.runtime ## the tests on measuring sets: make e2e-all POLYVOX_DATA=<folder> (minutes)
+	@scripts/system-packages.sh
+	POLYVOX_DATA="$(POLYVOX_DATA)" $(BIN)/python -m pytest -m measuring_sets --durations=5 tests/e2e $(PYTEST_ARGS)
 
 check: .venv/.dev ## style, types, import contracts, docs that must be current
 	$(BIN)/ruff check .
@@ -45,12 +49,12 @@ chaos: .venv/.dev .venv-label-studio/.runtime ## kill every part at seeded momen
 
 fuzz: .venv/.dev ## 2,000 bad requests, 10,000 generated projects, 2,000 damaged files
 	POLYVOX_MATRIX_CASES=2000 $(BIN)/python -m pytest -q tests/backend/matrix
+	POLYVOX_FUZZ_CASES=10000 $(BIN)/python -m pytest -q tests/backend/labeling/test_fuzz.py
+	POLYVOX_FUZZ_FILES=2000 $(BIN)/python -m pytest -q tests/model/encoders/test_damaged_files.py
 
 format: .venv/.dev ## sort imports and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 
-	POLYVOX_FUZZ_CASES=10000 $(BIN)/python -m pytest -q tests/backend/labeling/test_fuzz.py
-	POLYVOX_FUZZ_FILES=2000 $(BIN)/python -m pytest -q tests/model/encoders/test_damaged_files.py
 clean: ## remove environments and caches (never data/)
 	rm -rf .venv .venv-label-studio .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis local
 
