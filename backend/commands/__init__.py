@@ -10,6 +10,7 @@ from backend.commands import (
     evaluate,
     explain,
     export_blind,
+    fill,
     gaps,
     identify,
     overrides,
@@ -27,7 +28,7 @@ COMMANDS: tuple[Command, ...] = (
     serve.COMMAND, worker.COMMAND, status.COMMAND, train.COMMAND, deliver.COMMAND, predict.COMMAND,
     explain.COMMAND, annotator_token.COMMAND, overrides.COMMAND, report.COMMAND, export_blind.COMMAND,
     aggregate.COMMAND, aggregate_deep.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND,
-    convert.COMMAND, evaluate.COMMAND, gaps.COMMAND,
+    convert.COMMAND, evaluate.COMMAND, gaps.COMMAND, fill.COMMAND,
 )
 
 __all__ = ["COMMANDS", "Command"]

@@ -57,11 +57,12 @@ def as_csv(names: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> str:
     writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow(names)
     for row in rows:
-        writer.writerow([_safe(row[name]) for name in names])
+        writer.writerow([safe(row[name]) for name in names])
     return file.getvalue()
 
 
-def _safe(value: Cell) -> Any:
+def safe(value: Cell) -> Any:
+    """A cell of a CSV file."""
     if isinstance(value, str) and value.startswith(FORMULA):
         return "'" + value
     return "" if value is None else value

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from backend.routes import api, explain, health, legacy, metrics, ml, site, status, webhook
+from backend.routes import api, explain, filled, health, legacy, metrics, ml, site, status, webhook
 
 BLUEPRINTS = (
     health.blueprint, ml.blueprint, webhook.blueprint, status.blueprint, site.blueprint, explain.blueprint,
-    api.blueprint, metrics.blueprint, legacy.blueprint,
+    api.blueprint, filled.blueprint, metrics.blueprint, legacy.blueprint,
 )

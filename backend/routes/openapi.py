@@ -51,6 +51,8 @@ def document() -> Schema:
         "/api/projects/{project}/consensus": _table("The consensus label of every unit", CONSENSUS, schemas, CONTROL),
         "/api/projects/{project}/gaps": _table("Labels worth asking for next, best first", ASKS, schemas, CONTROL),
         "/api/projects/{project}/gaps/matrix": _table("The annotation matrix by annotator", MATRIX, schemas, CONTROL),
+        "/api/projects/{project}/filled.csv": _filled_csv(),
+        "/api/projects/{project}/filled.json": _filled_json(),
         "/api/projects/{project}/blind": _get(
             "The most divided tasks as a file that Label Studio imports, without names and labels",
             _list({"type": "object", "required": ["data", "meta"], "properties": {
@@ -138,6 +140,25 @@ def _overlay() -> Schema:
     found["get"]["responses"]["200"]["content"] = {"image/png": {"schema": {"type": "string", "format": "binary"}}}
     found["get"]["responses"] |= _errors("409")
     return found
+
+
+_FORM = _query("form", {"enum": ["long", "wide"]}, "a row for each label, or for each task")
+_ONLY = _query("only", {"enum": ["everything", "gaps"]}, "without the labels that annotators gave: gaps")
+
+
+def _filled_csv() -> Schema:
+    found = _get("The filled matrix: labels that were given, and predicted ones for gaps", {},
+                 parameters=[CONTROL, _FORM, _ONLY])
+    found["get"]["responses"]["200"]["content"] = {"text/csv": {"schema": {"type": "string"}}}
+    return found
+
+
+def _filled_json() -> Schema:
+    about: dict[str, Schema] = {"project": {"type": "string"}, "control": {"type": "string"},
+                                "version": {"type": ["string", "null"]}, "about": {"type": "string"},
+                                "rows": _list({"type": "object", "required": ["task"]})}
+    return _get("The filled matrix: labels that were given, and predicted ones for gaps", _object(about),
+                parameters=[CONTROL, _FORM, _ONLY])
 
 
 def _rows(columns: Sequence[Column[Any]], schemas: dict[str, Schema]) -> Schema:

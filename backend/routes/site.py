@@ -82,7 +82,9 @@ PAGES = {page.name: page for page in (
         ("blind rating project of the divided tasks", "blind"))),
     Page(name="flags", title="Flags", body="site/_flags.html", make=_flags,
          data=(("JSON", "flags"), ("CSV", "flags?format=csv"))),
-    Page(name="gaps", title="Gaps", body="site/_gaps.html", make=_gaps, data=()),
+    Page(name="gaps", title="Gaps", body="site/_gaps.html", make=_gaps, data=(
+        ("JSON", "gaps"), ("CSV", "gaps?format=csv"), ("filled matrix as CSV", "filled.csv"),
+        ("as JSON", "filled.json"), ("a row for each task", "filled.csv?form=wide"))),
 )}
 
 
@@ -164,7 +166,7 @@ def _render(at: Desk, page: Page) -> str:
     else:
         made = page.make(at, look, query)
         frame |= {**made, "header": made["document"].header if made.get("document") else overview.header}
-        frame["title"] = made.get("name", page.title)
+        frame |= {"title": made.get("name", page.title), "version": overview.header.version}  # gaps have another one
     return pages().templates.get_template("site/project.html").render(frame)
 
 

@@ -32,6 +32,7 @@ def sample_services(folder: Path, *, train: bool) -> Services:
     if train:
         services.training.run(KEY, lambda fraction, note: None)
     services.statistics.run(KEY, lambda fraction, note: None)
+    services.gaps.run(KEY, lambda fraction, note: None)
     return services
 
 

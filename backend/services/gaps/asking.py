@@ -17,7 +17,7 @@ from model.acquisition.base import Ask as Chosen
 from model.acquisition.base import Policy, Situation
 from model.acquisition.registry import make_policy
 from model.acquisition.several import choose_several, finished_several, of_choices
-from model.spaces import Space, ValueKind
+from model.spaces import MultipleChoice, Space
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -77,7 +77,7 @@ def questions(table: Table) -> list[Situation]:
     """What a policy is told of tasks that are known: one question, or one for each class where several are chosen."""
     may_ask = ~table.has
     served = np.where(may_ask[..., None], table.served, np.float32(0.0))
-    if table.space.kind is ValueKind.CLASS:
+    if not isinstance(table.space, MultipleChoice):
         given = np.where(table.has & table.y.any(2), table.y.argmax(2), -1)
         return [Situation(probabilities=served, given=given, consensus=table.consensus, may_ask=may_ask)]
     return of_choices(probabilities=served, chosen=table.y > 0.5, has=table.has, consensus=table.consensus,
@@ -116,7 +116,7 @@ def done(table: Table) -> tuple[int, int]:
     table = table.select(table.known)
     left = (~table.has).sum(1)  # (U,)
     counts = np.where(table.has[..., None], table.y, 0.0).sum(1)  # (U, C)
-    if table.space.kind is ValueKind.CLASS:
+    if not isinstance(table.space, MultipleChoice):
         ranked = np.sort(np.pad(counts, ((0, 0), (1, 0))), axis=1)
         ahead = (ranked[:, -1] - ranked[:, -2])[:, None]
         sure = table.consensus[np.arange(len(counts)), counts.argmax(1)][:, None]

@@ -19,6 +19,7 @@ from flask.testing import FlaskClient
 
 from backend.app import create_app
 from backend.errors import NotFound
+from backend.services.gaps.service import GapFilling
 from backend.services.statistics import Statistics
 from backend.services.triggers import Triggers
 from backend.settings import Settings
@@ -104,11 +105,13 @@ def make_services(folder: Path, migrated: Path | None = None, **overrides: Any) 
     if migrated is not None:
         shutil.copy(migrated, folder / migrated.name)
     store = open_store(settings.database_url)
-    registry = SimpleNamespace(problem=lambda project: "", evidence=lambda version: None)
+    registry = SimpleNamespace(
+        problem=lambda project: "", evidence=lambda version: None, published=lambda project: None)
     return SimpleNamespace(
         settings=settings, store=store, ingest=SmallIngest(store), prediction=SmallPrediction(), clock=lambda: NOW,
         triggers=Triggers(store=store, settings=settings, clock=lambda: NOW),
         registry=registry, explanations=SmallExplanations(store),
+        gaps=GapFilling(store=store, features=None, registry=registry, settings=settings, clock=lambda: NOW),
         statistics=Statistics(store=store, registry=registry, settings=settings, clock=lambda: NOW),
     )
 

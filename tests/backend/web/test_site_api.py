@@ -217,3 +217,21 @@ def test_the_api_survives_schemathesis(mode, path, method, fuzzed):
         survives()
     except Unsatisfiable:
         assert mode is GenerationMode.NEGATIVE  # a route without anything to get wrong
+
+
+def test_the_filled_matrix_as_csv_and_json(api):
+    """Nothing is trained here, so votes alone fill the gaps of tasks that somebody labelled."""
+    rows = list(csv.DictReader(io.StringIO(read(api, "filled.csv").get_data(as_text=True))))
+    given = [row for row in rows if row["source"] == "given"]
+    filled = [row for row in rows if row["source"] == "predicted"]
+    assert len(given) == 130 and len(filled) == 130 * 5
+    assert {row["version"] for row in filled} == {"votes alone"}
+    assert all(0.0 < float(row["probability"]) <= 1.0 for row in filled)
+    as_json = read(api, "filled.json?only=gaps").get_json()
+    assert [str(row["task"]) for row in as_json["rows"]] == [row["task"] for row in filled]
+    assert "not given by an annotator" in as_json["about"]
+    wide = list(csv.DictReader(io.StringIO(read(api, "filled.csv?form=wide").get_data(as_text=True))))
+    assert len(wide) == 130 and wide[0]["3 source"] in ("given", "predicted")
+    for wrong in ("filled.csv?form=tall", "filled.json?only=some", "filled.csv?control=tone"):
+        assert api.get(f"/api/projects/{NUMBER}/{wrong}").status_code == 400
+    assert api.get("/api/projects/99/filled.csv").status_code == 404

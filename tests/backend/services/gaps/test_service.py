@@ -10,14 +10,9 @@ from backend.records import JobKind
 from backend.services.gaps.documents import GIVEN, MISSING, PREDICTED, read_gaps
 from backend.services.gaps.service import GapFilling, seconds_of
 from tests.backend.services.politeness import KEY, answer, fill, snapshot, texts, vote
-from tests.backend.services.workshop import silent, trained, workshop, workshop_of
+from tests.backend.services.workshop import silent, workshop, workshop_of
 
 CONTROL = "politeness"
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("trained"))
 
 
 @pytest.fixture
