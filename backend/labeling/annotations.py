@@ -96,15 +96,15 @@ def _votes(
     if annotation.was_cancelled:
         return
     delivered = shown_since is not None and annotation.updated_at >= shown_since - CLOCKS_DIFFER
-    for control in config.controls:
-        regions = control.own_regions(annotation.result)
+    judged = [(control, *part) for control in config.controls for part in control.parts(annotation.result)]
+    for control, place, regions in judged:
         value = control.decode(regions, task.data)
         if value is None:
             continue
         provenance = provenance_of(regions, annotation)
         echo = is_echo(provenance)
         yield StoredVote(
-            unit=str(task.id),
+            unit=f"{task.id}/{place}" if place else str(task.id),
             task_id=task.id,
             annotation_id=annotation.id,
             annotator=annotation.annotator,

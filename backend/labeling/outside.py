@@ -15,8 +15,11 @@ import numpy as np
 from backend.labeling.config import LabelConfig
 from backend.labeling.controls import Control
 from backend.labeling.controls.number import Number
+from backend.labeling.controls.per_region import PerRegion
 from backend.labeling.controls.taxonomy import Taxonomy
+from model.crowd.answers import AnswerMatrix
 from model.crowd.rankings import ranking_agreement
+from model.quality.agreement import krippendorff_alpha
 from model.spaces import Space, Value, ValueKind
 from model.votes import Votes
 
@@ -35,7 +38,8 @@ def kept_aside(config: LabelConfig, spaces: Mapping[str, Space], votes: Votes) -
         mine, control = votes.of_control(name), config.control(name)
         given = np.bincount(mine.value, minlength=len(votes.values))
         if control is not None and not control.predicted:
-            said = [_ranked(control, mine)] if len(mine) else []
+            compared = _on_regions if isinstance(control, PerRegion) else _ranked
+            said = [compared(control, mine)] if len(mine) else []
         else:
             said = _said(name, control, spaces.get(name), {
                 value: int(n) for value, n in zip(votes.values, given, strict=True) if n})
@@ -68,8 +72,21 @@ def _why(control: Control | None, space: Space | None, value: Value) -> str:
     return "they name a class that the control does not offer any more, or more classes than it takes"
 
 
+def _on_regions(control: Control, votes: Votes) -> str:
+    """What is known of answers on regions."""
+    used, label = np.unique(votes.value, return_inverse=True)
+    answers = AnswerMatrix.from_codes(
+        units=votes.units, annotators=votes.annotators, classes=[str(code) for code in used.tolist()], unit=votes.unit,
+        annotator=votes.annotator, label=label.astype(np.int32),
+    )
+    alike = int((np.bincount(votes.unit) > 1).sum())
+    told = (f"; on regions that two or more judged ({alike}) Krippendorff's alpha is {krippendorff_alpha(answers):.2f}"
+            if alike else "; no region has two of them yet")
+    return f"{_count(len(votes))} on regions with '{control.name}' are kept, and not predicted yet{told}."
+
+
 def _ranked(control: Control, votes: Votes) -> str:
-    """What is known of a control whose votes are kept and compared, but not predicted."""
+    """What is known of rankings."""
     found = ranking_agreement(votes)
     told = (f"; rankings agree by a mean Kendall's tau of {found.tau:.2f} on tasks with two or more ({found.units})"
             if found.units else "")

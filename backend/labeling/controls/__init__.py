@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from backend.labeling.controls import choices, number, pairwise, ranker, rating, taxonomy
 from backend.labeling.controls.base import Control, Place, Unmodelled
+from backend.labeling.controls.per_region import PerRegion
 from backend.labeling.controls.unmodelled import RECOGNISED, declare, why_not_here
 from backend.labeling.controls.visibility import conditions_of
 
@@ -23,6 +24,9 @@ MODELLED: Mapping[str, tuple[str, Callable[[Place], Control | Unmodelled]]] = {
 }
 
 
+_ON_REGIONS = frozenset({"choices", "number", "rating", "taxonomy"})
+
+
 def is_control(kind: str) -> bool:
     """Whether Label Studio has a control tag of this (lower-case) name."""
     return kind in MODELLED or kind in RECOGNISED
@@ -33,9 +37,12 @@ def read_control(place: Place) -> Control | Unmodelled | None:
     if place.tag.kind not in MODELLED:
         return declare(place)
     tag, read = MODELLED[place.tag.kind]
-    reason = why_not_here(place, tag)
+    on_regions = place.tag.kind in _ON_REGIONS and place.tag.is_true("perregion")
+    reason = why_not_here(place, tag, on_regions=on_regions)
     if reason:
         return Unmodelled(name=place.name, tag=tag, reason=reason)
     control = read(place)
+    if on_regions:  # conditions do not matter: nothing is predicted
+        return PerRegion.around(control, place) if isinstance(control, Control) else control
     conditions = conditions_of((*place.ancestors, place.tag))
     return replace(control, shown_when=conditions) if isinstance(control, Control) and conditions else control

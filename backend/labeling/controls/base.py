@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ Region = dict[str, Any]
 NO_DATA: Mapping[str, Any] = {}
 
 # A region with one of these in its value, or with an item index, judges a part of the task and not the task.
-_PARTS = frozenset({"start", "startOffset", "x", "points", "vertices", "rle", "sequence", "ranges"})
+PARTS = frozenset({"start", "startOffset", "x", "points", "vertices", "rle", "sequence", "ranges"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +74,12 @@ class Control(ABC):
             if region.get("from_name") == self.name
             and isinstance(region.get("value"), Mapping)
             and region.get("item_index") is None
-            and not _PARTS & set(region["value"])
+            and not PARTS & set(region["value"])
         ]
+
+    def parts(self, result: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+        """What is judged, and the regions of a `result` that judge it: the whole task as "", or each of its regions."""
+        yield "", self.own_regions(result)
 
     def region(self, kind: str, value: Mapping[str, Any], score: float | None) -> Region:
         """A region of a prediction; its id is the same for the same control at all times."""

@@ -54,15 +54,17 @@ def declare(place: Place) -> Unmodelled | None:
     return Unmodelled(name=place.name, tag=tag, reason=f"{called} {does}, which is not modelled yet.")
 
 
-def why_not_here(place: Place, tag: str) -> str:
-    """A sentence that says why a control that could be modelled cannot be where it stands; "" when it can."""
+def why_not_here(place: Place, tag: str, *, on_regions: bool = False) -> str:
+    """A sentence that says why a control that could be modelled cannot be where it stands; "" when it can.
+
+    `on_regions`: it is one whose answers on regions are kept."""
     called = f"{tag} '{place.name}'"
     if any(ancestor.kind == "repeater" for ancestor in place.ancestors):
         return f"{called} is repeated over task data (Repeater), which is not modelled yet."
-    if place.tag.is_true("perregion"):
+    if place.tag.is_true("perregion") and not on_regions:
         return f"{called} is answered for each region (perRegion), which is not modelled yet."
     if place.tag.is_true("peritem"):
         return f"{called} is answered for each item (perItem), which is not modelled yet."
-    if conditions_of((*place.ancestors, place.tag)) is None:
+    if not on_regions and conditions_of((*place.ancestors, place.tag)) is None:
         return f"{called} is shown only under a condition (visibleWhen) of a kind that is not modelled yet."
     return ""

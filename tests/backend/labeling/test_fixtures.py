@@ -93,9 +93,11 @@ def test_the_alias_of_a_multiple_choice_is_its_value_again():
     assert (vote.control, vote.value.data) == ("topics", ("sport", "technology"))
 
 
-@pytest.mark.parametrize("attributes", ["", ' perRegion="true"'])
-def test_a_verdict_on_a_region_is_no_vote_on_the_task(attributes):
-    assert votes_in("annotations_list_bbox", BOXES.format(attributes)) == []
+def test_a_verdict_on_a_region_is_no_vote_on_the_task():
+    assert votes_in("annotations_list_bbox", BOXES.format("")) == []
+    found = votes_in("annotations_list_bbox", BOXES.format(' perRegion="true"'))
+    assert found and all(vote.unit.startswith(f"{vote.task_id}/") and vote.control == "quality" for vote in found)
+    assert {vote.value.data for vote in found} == {"blurry"}
 
 
 def test_predicted_regions_look_like_those_that_the_front_end_makes():

@@ -22,7 +22,6 @@ def test_every_other_control_is_declared_by_name(kind, tag):
 @pytest.mark.parametrize(
     ("attributes", "word"),
     [
-        ('perRegion="true"', "perRegion"),
         ('perItem="true"', "perItem"),
         ('visibleWhen="choice-selected"', "visibleWhen"),
         ('visibleWhen="region-selected" whenTagName="other"', "visibleWhen"),
