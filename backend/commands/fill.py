@@ -1,4 +1,4 @@
-"""`fill`: the filled matrix of a project as a file, or its consensus as annotations of the API key's own account."""
+"""`fill`: the filled matrix of a project as a file."""
 
 from __future__ import annotations
 
