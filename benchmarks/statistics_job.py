@@ -183,8 +183,9 @@ def report(rows: Sequence[dict[str, Any]], pages: Sequence[Line], where: dict[st
     line("the whole job where nothing changed", lambda row: f"{row['unchanged_s'] * 1000:.0f} ms")
     lines += [
         "", "Nothing is computed where the version of the documents is that of the votes, names, checks and published "
-        "version. After new votes everything of a control whose votes did not change is kept in the process; a control "
-        "with new votes is computed anew, since each vote moves the consensus and with it every annotator's figures.",
+        "version. After new votes, what crowd methods found of a control whose votes did not change (consensus, "
+        "faults, abilities, surprise) is kept in the process; a control with new votes is judged anew, since each vote moves "
+        "the consensus and with it every annotator's figures. Tables are written anew.",
         "", "## Pages", "", *(f"- {each.what}: {each.measured:.3g} {each.unit}"
                               f"{f' ({each.target})' if each.target else ''}" for each in pages),
     ]
