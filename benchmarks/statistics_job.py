@@ -184,8 +184,8 @@ def report(rows: Sequence[dict[str, Any]], pages: Sequence[Line], where: dict[st
     lines += [
         "", "Nothing is computed where the version of the documents is that of the votes, names, checks and published "
         "version. After new votes, what crowd methods found of a control whose votes did not change (consensus, "
-        "faults, abilities, surprise) is kept in the process; a control with new votes is judged anew, since each vote moves "
-        "the consensus and with it every annotator's figures. Tables are written anew.",
+        "faults, abilities, surprise) is kept in the process; a control with new votes is judged anew, since each vote "
+        "moves the consensus and with it every annotator's figures. Tables are written anew.",
         "", "## Pages", "", *(f"- {each.what}: {each.measured:.3g} {each.unit}"
                               f"{f' ({each.target})' if each.target else ''}" for each in pages),
     ]
