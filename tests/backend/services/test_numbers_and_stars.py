@@ -16,9 +16,9 @@ from model.config import LadderConfig
 from model.dataset import TrainingSet
 from model.ensemble.fitting import fit
 from model.ensemble.predictor import Ladder
-from model.numbers import NumberBins
+from model.numbers import NumberBins, to_json
 from model.simulate import simulate_tokens
-from model.spaces import SingleChoice, Value
+from model.spaces import SingleChoice, Value, ValueKind
 from model.votes import Vote, Votes
 from tests.backend.services.statistics.crowds import KEY, Project, vote
 
@@ -122,5 +122,41 @@ def test_statistics_know_order_and_distance(tmp_path: Path) -> None:
     assert sum(times for _, times in price.consensus.classes) == 39
 
 
-def test_figures_of_a_version_carry_its_bins() -> None:
+def test_statistics_say_which_votes_are_kept_aside(tmp_path: Path) -> None:
+    """Numbers out of range, rankings and answers on regions: said by control, and nothing else is disturbed."""
+    more = ('<List name="l" value="$items"/><Ranker name="order" toName="l"/><Choices name="tone" toName="t" '
+            'perRegion="true"><Choice value="kind"/></Choices></View>')
+    project = Project(tmp_path, config=CONFIG.replace("</View>", more))
+    ranked = Value(ValueKind.RANKING, (("a",), ("b",)))
+    votes = [vote(task, str(who), value, at=task, control=control)
+             for task in range(1, 9) for who in (1, 2)
+             for control, value in (("price", Value.of_number(task * 5.0 - 10.0)), ("order", ranked))]
+    votes += [vote(3, str(who), Value.of_class("kind"), at=3, control="tone", unit="3/a1b2") for who in (1, 2)]
+    project.give(votes)
+    project.run()
+    overview = project.statistics.overview(KEY)
+    assert [control.name for control in overview.controls] == ["price"] and overview.controls[0].votes == 14
+    assert overview.outside == 20 and overview.coverage.given == 16
+    said = {each.name: each.reason for each in overview.unmodelled}
+    assert "2 votes with 'price' are kept and not learned from" in said["price"] and "out of range" in said["price"]
+    assert "16 votes with 'order' are kept, and not predicted yet" in said["order"]
+    assert "2 votes on regions with 'tone' are kept" in said["tone"]
+
+
+def test_the_bins_of_the_published_version_are_kept_while_they_fit() -> None:
+    config = parse_config(CONFIG)
+
+    def given(numbers: np.ndarray) -> Votes:
+        return Votes.from_votes(Vote(unit=str(at), annotator="1", control="price", value=Value.of_number(number))
+                                for at, number in enumerate(numbers.tolist()))
+
+    rng = np.random.default_rng(0)
+    first = rng.uniform(1.0, 9.0, 300)
+    old = config.spaces(given(first))["price"]
+    assert isinstance(old, NumberBins)
+    learned = {"price": {"bins": to_json(old)}}
+    more = given(np.append(first, rng.uniform(2.0, 8.0, 30)))
+    assert config.spaces(more)["price"] != old and config.spaces(more, learned)["price"] == old
+    beyond = given(np.append(first, [50.0]))
+    assert config.spaces(beyond, learned) == config.spaces(beyond)
     assert learned_of(None) == {}
