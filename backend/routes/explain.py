@@ -90,8 +90,8 @@ def _render(at: Desk, number: int) -> str:
     )
     json_address = look.links.api(f"tasks/{number}/explanation.json") + (f"?{urlencode(asked)}" if asked else "")
     return pages().templates.get_template("site/project.html").render(
-        look=look, root=look.links.root, page="tasks", title=f"Task {number}", standalone=False, header=None, live=False,
-        body="site/_explanation.html", data_links=[("JSON", json_address)], **made,
+        look=look, root=look.links.root, page="tasks", title=f"Task {number}", standalone=False, header=None,
+        live=False, body="site/_explanation.html", data_links=[("JSON", json_address)], **made,
     )
 
 

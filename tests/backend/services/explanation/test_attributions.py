@@ -84,6 +84,15 @@ def test_where_no_features_are_cached_there_are_no_words_and_nothing_is_encoded(
     assert shop.store.statistics.version(KEY, KIND) == "r2"  # it is not tried again and again
 
 
+def test_no_words_are_kept_where_the_lead_may_be_none(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.publish()
+    shop.clock.forward(601)
+    monkeypatch.setattr("model.explain.effects.mean_interval", lambda values: (0.1, -0.01, 0.2))
+    assert explanations(shop).refresh(KEY, silent) == 3
+    each = found(shop, "1", version="r2")
+    assert not each.faithful and each.words == () and each.tasks == 40
+
+
 def test_time_is_bounded(shop: Workshop) -> None:
     shop.publish()
     now = iter(np.arange(0.0, 1000.0, 10.0))

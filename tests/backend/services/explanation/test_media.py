@@ -22,7 +22,8 @@ from tests.backend.services.politeness import KEY, START, annotation, vote
 from tests.backend.services.workshop import HASTY, Workshop, workshop
 
 CONFIG = """<View><Text name="text" value="$text"/><Image name="image" value="$image"/>
-<Audio name="audio" value="$audio"/><Choices name="politeness" toName="text"><Choice value="polite"/><Choice value="rude"/></Choices></View>"""
+<Audio name="audio" value="$audio"/>
+<Choices name="politeness" toName="text"><Choice value="polite"/><Choice value="rude"/></Choices></View>"""
 
 
 class Pictures:
