@@ -25,12 +25,13 @@ from torch import Tensor
 
 from model.config import NetworkConfig
 from model.dataset import Targets
+from model.numbers import NumberBins
 from model.qumab.batches import TokenStore, VoteBatch, VoteTable
 from model.qumab.labels import GivenColumns, LabelTokens, tokens_of
 from model.qumab.network import QueryNetwork
 from model.qumab.optimiser import FlatAdamW
 from model.qumab.slots import Slot
-from model.spaces import Space, ValueKind
+from model.spaces import SingleChoice, Space, ValueKind
 
 _EVALUATION_UNITS = 128
 _IRRATIONAL = (0.6180339887498949, 0.7548776662466927, 0.5698402909980532)
@@ -47,9 +48,20 @@ def vote_weights(targets: Targets, tau: float) -> NDArray[np.float64]:
     return np.asarray(targets.weight * share / (share.mean() if len(share) else 1.0))
 
 
+_REACH = 0.3  # in classes; by simulated ordinal crowds (`python -m benchmarks.ordinal`)
+
+
 def vote_losses(space: Space, logits: Tensor, y: Tensor) -> Tensor:
-    """Negative log-likelihood of each vote, (..., n), of logits and encoded votes (..., n, C)."""
+    """Negative log-likelihood of each vote, (..., n), of logits and encoded votes (..., n, C).
+
+    A vote for one of several ordered classes stands a little for its neighbours too, exp(-distance / 0.3) normalised:
+    an annotator might as well have given these. Rungs and weights are judged by the plain likelihood all the same. The
+    bins of numbers are learned as plain classes.
+    """
     if space.kind is ValueKind.CLASS:
+        if isinstance(space, SingleChoice) and space.ordered and not isinstance(space, NumberBins):
+            place = torch.arange(y.shape[-1], device=y.device, dtype=y.dtype)
+            y = y @ torch.softmax(-(place[:, None] - place).abs() / _REACH, 1)
         return -(torch.log_softmax(logits, -1) * y).sum(-1)
     return torch.nn.functional.binary_cross_entropy_with_logits(
         logits, y.expand_as(logits), reduction="none"
