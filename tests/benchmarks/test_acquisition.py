@@ -33,8 +33,8 @@ def result():
     sets = {"first": one_set(0.05, 0.02), "second": one_set(0.03, -0.04)}
     speed = {"gaps": 100_000, "classes": 3, "measured_loop": 10, "policies": {
         "random": {"pass_s": 0.1, "loop_s": 5.0, "choose_500_s": 0.2}}}
-    return {"seeds": 2, "machine": {"made": "2026-11-28T09:00:00", "cores": 2}, "sets": sets, "others": {},
-            "mean": over_sets(sets), "speed": speed}
+    machine = {"made": "2026-11-28T09:00:00", "cores": 2, "load": [1.0]}
+    return {"seeds": 2, "machine": machine, "sets": sets, "others": {}, "mean": over_sets(sets), "speed": speed}
 
 
 def test_means_and_their_intervals(result):
