@@ -20,6 +20,7 @@ from backend.report.words import day
 from backend.services.explanation.documents import AnnotatorAttributions
 from backend.services.gaps.documents import Gaps
 from backend.services.statistics.documents import (
+    MOST_COUNTED,
     Annotators,
     ControlProfile,
     Flag,
@@ -58,8 +59,7 @@ def overview(look: Look, document: Overview) -> dict[str, Any]:
         "document": document, "lead": sentences.lead(document), "say": sentences,
         "parts": (Part("given", cover.given, "given"), Part("predicted", cover.predicted, "predicted"),
                   Part("missing", cover.missing, "missing")),
-        "per_task": [str(n) if n < len(cover.votes_per_task) - 1 or n == 0 else f"{n}+"
-                     for n in range(len(cover.votes_per_task))],
+        "per_task": [f"{n}+" if n == MOST_COUNTED else str(n) for n in range(len(cover.votes_per_task))],
         "losses": [Line("held-out log-loss", [run.log_loss for run in published], "accent")],
         "versions": [run.version for run in published],
     }

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from backend.labeling.outside import kept_aside
 from backend.records import Verdict, Version
 from backend.services.statistics.documents import (
+    MOST_COUNTED,
     Agreement,
     Answered,
     ClassAgreement,
@@ -40,7 +41,6 @@ from model.spaces import SingleChoice, Space, Value, ValueKind
 
 Floats = NDArray[np.float64]
 DRAWS = 200  # of the bootstrap; the interval's own error is then a tenth of its width
-_MOST_COUNTED = 12  # annotators a task; more are counted together
 _BINS = 10
 
 
@@ -79,7 +79,7 @@ def coverage(material: Material, tasks: int) -> Coverage:
     task, annotator = material.pairs
     per_task = np.diff(np.flatnonzero(np.diff(task, prepend=-1, append=-1)))
     voted, tasks = len(per_task), max(tasks, len(per_task))
-    counted = np.bincount(np.minimum(per_task, _MOST_COUNTED), minlength=1)
+    counted = np.bincount(np.minimum(per_task, MOST_COUNTED), minlength=1)
     counted[0] = tasks - voted
     known = set() if material.evidence is None else set(material.evidence.annotators)
     gaps = tasks - np.bincount(annotator, minlength=people)  # (A,)
@@ -122,8 +122,9 @@ def _agreement(subject: Subject) -> Agreement:
     whole = len(y) if subject.multiple else given.sum()
     if subject.multiple:
         units = len(votes.units)
-        table = np.stack([np.bincount(votes.unit, column, minlength=units) for column in y.T], axis=1).astype(np.float64)
-        same, each_alpha = presence_agreement(table, np.bincount(votes.unit, minlength=units).astype(np.float64))
+        holds = np.stack([np.bincount(votes.unit, column, minlength=units) for column in y.T], axis=1)
+        there = np.bincount(votes.unit, minlength=units)
+        same, each_alpha = presence_agreement(holds.astype(np.float64), there.astype(np.float64))
     else:
         same, each_alpha = class_agreement(answers), class_alpha(answers)
     classes = tuple(

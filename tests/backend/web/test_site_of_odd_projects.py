@@ -61,6 +61,12 @@ def test_a_control_without_a_model_is_named_with_its_reason(client):
     assert [each["name"] for each in client.get("/api/projects/7").json["unmodelled"]] == ["note"]
 
 
+def test_only_the_last_number_of_annotators_that_is_counted_is_open(client):
+    shown = page(client, "overview")
+    assert client.get("/api/projects/7").json["coverage"]["votes_per_task"] == [0, 0, 0, 18, 12]
+    assert ">4<" in shown and "4+" not in shown
+
+
 def test_deleted_tasks_are_on_no_page(client):
     divided = client.get("/api/projects/7/tasks?list=divided").json["rows"]
     task = divided[0]["task"]

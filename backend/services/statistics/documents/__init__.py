@@ -42,6 +42,7 @@ from backend.services.statistics.documents.header import (
     Header,
 )
 from backend.services.statistics.documents.overview import (
+    MOST_COUNTED,
     Agreement,
     Answered,
     ClassAgreement,
@@ -76,6 +77,7 @@ TYPES: Mapping[DocumentKind, type[Document]] = {
 
 __all__ = [
     "LISTED",
+    "MOST_COUNTED",
     "NOTHING_CHOSEN",
     "TYPES",
     "UNKNOWN",

@@ -7,6 +7,8 @@ from datetime import datetime
 
 from backend.services.statistics.documents.header import Figure, Header
 
+MOST_COUNTED = 12  # annotators a task; more are counted together
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
@@ -17,7 +19,7 @@ class Coverage:
     given: int  # (task, annotator) pairs with a vote
     predicted: int  # gaps of annotators whom the published version knows
     missing: int  # gaps without a prediction
-    votes_per_task: tuple[int, ...]  # [n] = tasks labelled by n annotators, for n = 0, 1, ...; the last is "or more"
+    votes_per_task: tuple[int, ...]  # [n] = tasks labelled by n annotators; [MOST_COUNTED] = by so many or more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
