@@ -22,7 +22,7 @@ def test_predictions_are_distributions_of_the_right_shape(fitted, simulated):
     for array in (found.served, found.network, *found.rungs.values()):
         assert array.shape == (3, 2, 3)
         np.testing.assert_allclose(array.sum(-1), 1.0)
-    assert found.rungs.keys() == {"prior", "pooled", "network", "conditioned", "others"}
+    assert found.rungs.keys() == {"prior", "pooled", "network", "conditioned", "others", "factors"}
     assert found.consensus.shape == (3, 3)
     np.testing.assert_allclose(found.consensus.sum(-1), 1.0)
     np.testing.assert_array_equal(found.network, found.rungs["network"])
