@@ -124,3 +124,30 @@ def test_of_a_large_tree_the_paths_that_were_chosen_most_are_learned() -> None:
     (tree,) = config_of(f'<Taxonomy name="x" toName="t">{many}</Taxonomy>').controls
     space = tree.space({Value.of_classes(["p399"]): 5})
     assert len(space.classes) == 256 and "p399" in space.classes
+
+
+def test_a_real_number_comes_back() -> None:
+    (number,) = config_of('<Number name="n" toName="t" min="0" max="100"/>').controls
+    read = number.decode([region("number", "n", {"number": 42})])
+    assert read == Value.of_number(42)
+    (made,) = number.encode(Value.of_number(42.0), 0.5)
+    assert made["type"] == "number" and made["value"] == {"number": 42} and isinstance(made["value"]["number"], int)
+    assert number.space() is None and number.offered(Value.of_number(101)) is None
+    with pytest.raises(ModelError, match="does not offer"):
+        number.encode(Value.of_number(-1))
+
+
+@pytest.mark.parametrize("number", [True, None, "4", [4], float("nan"), float("inf"), 10**400])
+def test_numbers_that_are_none(number: object) -> None:
+    (control,) = config_of('<Number name="n" toName="t"/>').controls
+    assert control.decode([region("number", "n", {"number": number})]) is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [('min="a"', "min is no number"), ('max="nan"', "max is no number"), ('min="5" max="5"', "min is not below"),
+     ('step="-1"', "step is below 0"), ('min="0" max="1" step="2"', "above its range")],
+)
+def test_limits_that_make_no_sense_say_why(limits: str, words: str) -> None:
+    (declared,) = config_of(f'<Number name="n" toName="t" {limits}/>').unmodelled
+    assert words in declared.reason
