@@ -28,8 +28,8 @@ def test_label_types_are_current() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_make_target_that_is_named_exists(document: str) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    named = set(re.findall(r"^make ([a-z-]+)|`make ([a-z-]+)", (ROOT / document).read_text(), flags=re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z0-9-]+)|`make ([a-z0-9-]+)", (ROOT / document).read_text(), flags=re.MULTILINE))
     assert {one or other for one, other in named} <= targets
 
 
