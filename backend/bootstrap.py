@@ -128,7 +128,10 @@ def build_services(
             settings=settings, clock=clock, drafts=drafts,
         ),
         statistics=Statistics(store=store, registry=registry, settings=settings, clock=clock),
-        gaps=GapFilling(store=store, features=features, registry=registry, settings=settings, clock=clock),
+        gaps=GapFilling(
+            store=store, label_studio=label_studio, features=features, registry=registry, settings=settings,
+            clock=clock,
+        ),
         triggers=Triggers(store=store, settings=settings, clock=clock),
         clock=clock,
     )

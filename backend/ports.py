@@ -262,6 +262,12 @@ class LabelStudio(Protocol):
     def webhooks(self, project_id: int) -> list[dict[str, Any]]: ...
     def ml_backends(self, project_id: int) -> list[dict[str, Any]]: ...
     def register_webhook(self, project_id: int, url: str, headers: Mapping[str, str]) -> None: ...
+    def views(self, project_id: int) -> list[dict[str, Any]]:
+        """Tabs of the Data Manager, whoever made them: {id, data: {title, filters ...}}."""
+    def save_view(self, project_id: int, view_id: int | None, data: Mapping[str, Any]) -> None:
+        """Make a tab, or change the one of this id."""
+    def delete_view(self, view_id: int) -> None:
+        """One that is gone already is no error."""
 
 
 class Desk(Protocol):

@@ -252,6 +252,9 @@ class Settings:
     gap_cost: str = setting(
         "time", "What a label costs: the `time` that the annotator usually takes, or all `equal`.",
         choices=("time", "equal"), per_project=True)
+    gap_tabs: bool = setting(
+        False, "Keep a tab in Label Studio's Data Manager for each annotator, with the tasks to label next.",
+        per_project=True)
     gaps_every_s: float = setting(60.0, "Shortest time between two looks at what to ask for next.", unit="seconds",
                                   least=0)
     max_body_mb: float = setting(64.0, "Larger request bodies are refused with 413.", unit="MB", least=0.001, most=4096)

@@ -118,6 +118,27 @@ class LabelStudioClient:
         if any(mine[0].get(name) != value for name, value in body.items()):
             self._http.json("PATCH", f"/api/webhooks/{mine[0]['id']}/", body=body)
 
+    def views(self, project_id: int) -> list[dict[str, Any]]:
+        """See `ports.LabelStudio`."""
+        return [view for view in self._http.json("GET", "/api/dm/views/", params={"project": project_id}) or []
+                if isinstance(view, dict) and "id" in view]
+
+    def save_view(self, project_id: int, view_id: int | None, data: Mapping[str, Any]) -> None:
+        """See `ports.LabelStudio`."""
+        body = {"project": project_id, "data": dict(data)}
+        if view_id is None:
+            self._http.json("POST", "/api/dm/views/", body=body)
+        else:
+            self._http.json("PATCH", f"/api/dm/views/{view_id}/", body=body)
+
+    def delete_view(self, view_id: int) -> None:
+        """See `ports.LabelStudio`."""
+        try:
+            self._http.json("DELETE", f"/api/dm/views/{view_id}/")
+        except LabelStudioError as error:
+            if error.http_status != 404:
+                raise
+
     def _import(self, project_id: int, rows: list[dict[str, Any]]) -> int:
         path = f"/api/projects/{project_id}/import/predictions"
         answer = self._http.json("POST", path, body=rows, timeout_s=SLOW_TIMEOUT_S)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from backend.errors import JobFailed, LabelConfigError
+from backend.errors import JobFailed, LabelConfigError, LabelStudioError
 from backend.labeling import LabelConfig, parse_config
-from backend.ports import Clock, Progress, Store
+from backend.ports import Clock, LabelStudio, Progress, Store
 from backend.records import AnnotatorActivity, Project, VoteHistory
 from backend.registry import Registry
 from backend.services.features import Features
@@ -24,6 +24,7 @@ from backend.services.gaps.answers import Board, board_of
 from backend.services.gaps.asking import Panel, Wishes
 from backend.services.gaps.documents import KIND, Gaps
 from backend.services.gaps.figures import PANEL, gap_figures
+from backend.services.gaps.tabs import refresh
 from backend.services.overrides import settings_of
 from backend.services.served import is_account
 from backend.services.statistics.codec import encode
@@ -32,6 +33,7 @@ from backend.settings import Settings
 from model.errors import ModelError
 
 SHAPE = 1  # raised whenever the document changes in shape or meaning
+_RETRY_S = 30.0
 _TIMED = 5  # labels from which on an annotator's own median time counts
 _UNUSUAL = 5.0  # nobody costs more than so many times the usual, or less than its so-many-th part
 
@@ -40,9 +42,11 @@ class GapFilling:
     """Gaps of all projects. Safe for threads."""
 
     def __init__(
-        self, *, store: Store, features: Features, registry: Registry, settings: Settings, clock: Clock,
+        self, *, store: Store, label_studio: LabelStudio, features: Features, registry: Registry, settings: Settings,
+        clock: Clock,
     ) -> None:
         self._store = store
+        self._label_studio = label_studio
         self._features = features
         self._registry = registry
         self._settings = settings
@@ -63,10 +67,16 @@ class GapFilling:
             return {"computed": False, "reason": "The labeling configuration cannot be read."}
         document = self.document(record, config, progress, version=version)
         progress(0.97, "writing")
+        self._store.statistics.replace(project, "", {(KIND, ""): encode(document)}, kinds=[KIND])
+        wanted = settings_of(self._settings, record).gap_tabs
+        try:
+            tabs = refresh(self._store, self._label_studio, record, document.controls, wanted=wanted)
+        except LabelStudioError as error:  # the version is still "", so that the next try does all of it again
+            raise JobFailed(str(error), retry_in_s=_RETRY_S if error.retry else None) from error
         self._store.statistics.replace(project, version, {(KIND, ""): encode(document)}, kinds=[KIND])
         found = document.controls.values()
         return {"computed": True, "asks": sum(len(each.asks) for each in found),
-                "done": sum(each.done for each in found), "saved": sum(each.saved for each in found)}
+                "done": sum(each.done for each in found), "saved": sum(each.saved for each in found), **tabs}
 
     def document(
         self, project: Project, config: LabelConfig, progress: Progress, *, wishes: Wishes | None = None,
@@ -97,7 +107,8 @@ class GapFilling:
         names = sorted([each.annotator, each.name] for each in self._store.votes.activity(project.key))
         parts = [SHAPE, self._store.votes.counts(project.key).changes, published.name if published else "",
                  self._store.tasks.count(project.key), names, project.label_config, settings.gap_policy,
-                 settings.gap_budget, settings.gap_per_task, settings.gap_cost, settings.own_active_days]
+                 settings.gap_budget, settings.gap_per_task, settings.gap_cost, settings.own_active_days,
+                 settings.gap_tabs]
         return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
     def _known(self, project: str) -> Project:

@@ -111,7 +111,8 @@ def make_services(folder: Path, migrated: Path | None = None, **overrides: Any) 
         settings=settings, store=store, ingest=SmallIngest(store), prediction=SmallPrediction(), clock=lambda: NOW,
         triggers=Triggers(store=store, settings=settings, clock=lambda: NOW),
         registry=registry, explanations=SmallExplanations(store),
-        gaps=GapFilling(store=store, features=None, registry=registry, settings=settings, clock=lambda: NOW),
+        gaps=GapFilling(store=store, label_studio=None, features=None, registry=registry, settings=settings,
+                        clock=lambda: NOW),
         statistics=Statistics(store=store, registry=registry, settings=settings, clock=lambda: NOW),
     )
 

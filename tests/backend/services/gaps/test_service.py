@@ -30,9 +30,9 @@ def fresh(tmp_path):
     made.close()
 
 
-def gaps_of(shop):
-    return GapFilling(store=shop.store, features=shop.features, registry=shop.registry, settings=shop.settings,
-                      clock=shop.clock)
+def gaps_of(shop, label_studio=None):
+    return GapFilling(store=shop.store, label_studio=label_studio, features=shop.features, registry=shop.registry,
+                      settings=shop.settings, clock=shop.clock)
 
 
 def document(shop, **options):
