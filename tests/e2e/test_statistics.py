@@ -6,6 +6,7 @@ They must equal what `aggregate` and `identify` find in the project's own export
 from __future__ import annotations
 
 import csv
+import html
 import json
 import subprocess
 import sys
@@ -24,7 +25,10 @@ from tests.e2e.server import LabelStudio
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 TASKS = 6
-SETTINGS = {"POLYVOX_MIN_VOTES": "10000", "POLYVOX_RECONCILE_EVERY_S": "5"}  # nothing is ever trained
+SETTINGS = {  # nothing is ever trained
+    "POLYVOX_MIN_VOTES": "10000", "POLYVOX_RECONCILE_EVERY_S": "5", "POLYVOX_GAPS_EVERY_S": "1",
+    "POLYVOX_GAP_TABS": "yes",
+}
 
 
 def command(folder: Path, *arguments: str) -> None:
@@ -46,13 +50,16 @@ def test_consensus_and_scores_after_the_first_votes(label_studio: LabelStudio, t
     with serve(label_studio, tmp_path, SETTINGS, 0.0) as polyvox:
         project = owner.create_project("First votes", LABEL_CONFIG, maximum_annotations=5)
         tasks = owner.import_tasks(project, [{"data": {"text": each.text}} for each in messages])
+        extra = owner.import_tasks(project, [{"data": {"text": "Only one of them labels this message."}}])[0]
         owner.add_ml_backend(project, polyvox.url, "Polyvox")
         for index, account in enumerate(label_studio.annotators[:3]):
             client = label_studio.as_annotator(account)
             for number, task in enumerate(tasks):
                 odd = index == 2 and number % 3 == 0
                 client.annotate(task, [choice(CONTROL, OBJECT, labels[(number + odd) % 2]["value"])])
-        seen = wait_for_scores(polyvox.url, 3 * TASKS)
+            if index == 0:
+                client.annotate(extra, [choice(CONTROL, OBJECT, labels[0]["value"])])
+        seen = wait_for_scores(polyvox.url, 3 * TASKS + 1)
         assert seen["model_version"] is None, "a version was trained, so this shows nothing"
         assert any("From votes alone" in sentence for sentence in seen["says"])
         export = tmp_path / "export.json"
@@ -64,17 +71,52 @@ def test_consensus_and_scores_after_the_first_votes(label_studio: LabelStudio, t
         command(tmp_path, "identify", *given, "--out", str(tmp_path / "found.csv"))
         site = requests.get(f"{polyvox.url}/api/projects/{polyvox.project(project).key}/consensus", timeout=30)
         assert site.ok
+        asked = wait_for_gaps(polyvox.url, project, extra)
+        others = {str(each.id) for each in label_studio.annotators[1:3]}  # who have not labelled it
+        assert {each["annotator"] for each in asked} <= others
+        page = requests.get(f"{polyvox.url}/projects/{project}/gaps", timeout=30)
+        assert page.ok and asked[0]["sentence"] in html.unescape(page.text) and asked[0]["name"] in page.text
+        assert_tab(owner, project, asked)
 
     consensus = seen["consensus"][CONTROL]
     aggregated = rows(tmp_path / "labels.csv")
-    assert consensus["tasks"] == len(aggregated) == TASKS
-    mean = sum(float(row["confidence"]) for row in aggregated) / TASKS
+    assert consensus["tasks"] == len(aggregated) == TASKS + 1
+    mean = sum(float(row["confidence"]) for row in aggregated) / len(aggregated)
     assert consensus["mean_confidence"] == pytest.approx(mean, abs=1e-4)
     ours = {each["annotator"]: each["accuracy"] for each in seen["annotator_scores"]}
     (table,) = tmp_path.glob("found*annotators*.csv")
     identified = {row["annotator"]: float(row["accuracy"]) for row in rows(table)}
     assert set(ours) == set(identified) == {str(account.id) for account in label_studio.annotators[:3]}
     assert ours == pytest.approx(identified, abs=1e-4)
+
+
+def wait_for_gaps(url: str, project: int, task: int) -> list[dict[str, Any]]:
+    """What to ask for next, once the task that two annotators have not labelled is among it."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        answer = requests.get(f"{url}/api/projects/{project}/gaps", timeout=30)
+        asked = list(answer.json()["rows"]) if answer.ok else []
+        if asked and all(each["task"] == task for each in asked):
+            return asked
+        assert time.monotonic() < deadline, f"no gaps: {answer.text[:300]}"
+        time.sleep(0.5)
+
+
+def assert_tab(owner: Any, project: int, asked: list[dict[str, Any]]) -> None:
+    """Label Studio has a tab for each annotator who is asked, and it holds their tasks and no others."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        tabs = {view["data"].get("polyvox"): view for view in owner.call("GET", f"/api/dm/views/?project={project}")}
+        if {each["annotator"] for each in asked} <= set(tabs):
+            break
+        assert time.monotonic() < deadline, "no tabs"
+        time.sleep(0.5)
+    for each in asked:
+        view = tabs[each["annotator"]]
+        assert view["data"]["title"] == f"Next for {each['name']}"
+        held = owner.call("GET", f"/api/tasks?project={project}&view={view['id']}")
+        assert {task["id"] for task in held["tasks"]} == {row["task"] for row in asked
+                                                          if row["annotator"] == each["annotator"]}
 
 
 def wait_for_scores(url: str, votes: int) -> dict[str, Any]:
