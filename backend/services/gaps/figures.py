@@ -24,6 +24,7 @@ Flags = NDArray[np.bool_]
 PANEL = 50  # annotators who may be asked, the most active ones
 CELLS = 6_000_000  # probabilities that are kept of one control, 24 MB
 MOST_TASKS = 20_000  # that are judged; the others would take minutes
+WORK = 4_000_000  # probabilities of all whom the source has learned, about a minute
 COLUMNS = 200  # of the drawn matrix
 DRAWN = 60_000  # cells of it
 
@@ -38,7 +39,8 @@ def gap_figures(
         spaces |= board.source.spaces  # the classes that were learned
     if not spaces:
         return {}
-    judged = evenly(ids, _most(spaces, len(panel.annotators)))
+    learned = len(board.source.people) if board.source is not None else 0
+    judged = evenly(ids, _most(spaces, len(panel.annotators), learned))
     tables, known = _tables(board, spaces, judged, panel, progress)
     if len(judged) < len(ids):
         progress(0.7, "looking which tasks are encoded")
@@ -63,10 +65,10 @@ def evenly(ids: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     return ids[np.unique(np.linspace(0, len(ids) - 1, most).round().astype(np.int64))]
 
 
-def _most(spaces: Mapping[str, Space], people: int) -> int:
+def _most(spaces: Mapping[str, Space], asked: int, learned: int) -> int:
     """Tasks that may be judged."""
     width = sum(len(space.classes) for space in spaces.values())
-    return max(1, min(MOST_TASKS, CELLS // max(1, width * people)))
+    return max(1, min(MOST_TASKS, CELLS // max(1, width * asked), WORK // max(1, width * learned)))
 
 
 def _tables(

@@ -207,3 +207,21 @@ def _config():
     from tests.backend.services.politeness import CONFIG
 
     return CONFIG
+
+
+def test_many_annotators_and_tasks_are_thinned_and_still_counted(fresh, monkeypatch):
+    people = [str(number) for number in range(1, 41)]
+    fresh.store.projects.ensure(KEY, title="Many", label_config=_config())
+    fresh.store.tasks.take_over(KEY, [
+        snapshot(number, text, [vote(number, who, "polite") for who in people[number % 40 :][:2]])
+        for number, text in enumerate(texts(200), start=1)
+    ])
+    monkeypatch.setattr("backend.services.gaps.figures.CELLS", 2 * 8 * 50)  # classes, annotators, tasks
+    monkeypatch.setattr("backend.services.gaps.figures.DRAWN", 400)
+    monkeypatch.setattr("backend.services.gaps.service.PANEL", 8)
+    _, found = document(fresh)
+    figures = found.controls[CONTROL]
+    assert (figures.tasks, figures.judged, len(figures.units), len(figures.rows)) == (200, 50, 10, 40)
+    assert sum(row.given for row in figures.rows) == 395
+    assert all(row.given + row.predicted + row.missing == 200 for row in figures.rows)
+    assert len({each.annotator for each in figures.asks}) <= 8 and len(figures.asks) <= 50
