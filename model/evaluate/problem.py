@@ -88,7 +88,8 @@ def make_problem(
     if strangers:
         raise ModelError("a gold label is not one of the classes of this control")
     return Problem(
-        name=name, votes=kept, space=space, tokens=tokens, ordinal=isinstance(space, SingleChoice) and (ordinal or space.ordered),
+        name=name, votes=kept, space=space, tokens=tokens,
+        ordinal=isinstance(space, SingleChoice) and (ordinal or space.ordered),
         gold=dict(gold or {}),
     )
 
