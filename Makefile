@@ -21,7 +21,7 @@ worker: .venv/.runtime ## start one more job process
 
 test: .venv/.dev .venv-label-studio/.runtime ## all tests, with a real Label Studio and a real browser
 	@scripts/system-packages.sh
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder \
 	  --durations=20 $(PYTEST_ARGS)
 
 e2e-all: .venv/.dev .venv-label-studio/.runtime ## the tests on measuring sets: make e2e-all POLYVOX_DATA=<folder> (minutes)

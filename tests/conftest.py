@@ -1,20 +1,30 @@
 """How the tests are spread over processes: what talks to a real Label Studio in one, everything else file by file.
 
 End-to-end tests mostly wait, and they share one Label Studio, so they stay together in one process and start first;
-meanwhile the others use the rest of the machine (`make test`, pytest-xdist with `--dist loadgroup`).
+meanwhile the others use the rest of the machine (`make test` has pytest-xdist do that).
 """
 
 from __future__ import annotations
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
-LABEL_STUDIO = "label-studio"
+END_TO_END = ("tests/e2e/", "tests/chaos/")
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
+class ByFile(LoadScopeScheduling):
+    """A file is tested in one process, and all end-to-end files in the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "end to end" if nodeid.startswith(END_TO_END) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    """See pytest-xdist."""
+    return ByFile(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests for pytest-xdist, and put those that wait for Label Studio first."""
-    for item in items:
-        group = LABEL_STUDIO if item.get_closest_marker("e2e") else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+    """Start with the end-to-end tests, which take longest."""
+    items.sort(key=lambda item: not item.nodeid.startswith(END_TO_END))
