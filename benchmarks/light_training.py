@@ -159,7 +159,7 @@ def epochs(work: Work, annotators: int, rounds: int) -> dict[str, list[float]]:
 def increments(simulated: Simulated, arguments: argparse.Namespace) -> dict[str, Any]:
     """Seconds from scratch and incremental, and paired accuracy on held-out tasks."""
     when = np.random.default_rng(1).permutation(len(simulated.votes.unit))
-    votes = replace(simulated.votes, time=1.0 + when)
+    votes = replace(simulated.votes, time=60.0 * (1.0 + when))
 
     def timed(most: int, previous: Fit | None) -> tuple[Fit, float]:
         data = TrainingSet(

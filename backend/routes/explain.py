@@ -35,7 +35,16 @@ def page(project: str, task: str) -> Response:
     try:
         at, number = desk(project), _number(task)
         state = _explanations().state(at.project, number)
-        return answer(lambda: _render(at, number), state, at.version(), at.mask, at.label_studio)
+        made: list[TaskExplanation] = []
+
+        def make() -> str:
+            made.append(_explained(at, number))
+            return _render(at, number, made[-1])
+
+        # One that ran out of time is made anew at the next request.
+        return answer(
+            make, state, at.version(), at.mask, at.label_studio, keep=lambda: all(each.complete for each in made)
+        )
     except ClientError as error:
         return problem_page(error)
 
@@ -77,8 +86,8 @@ def as_png(project: str, task: str) -> Response:
     return Response(png(made), mimetype="image/png", headers={"Cache-Control": "private, max-age=60"})
 
 
-def _render(at: Desk, number: int) -> str:
-    look, document = at.look(), _explained(at, number)
+def _render(at: Desk, number: int, document: TaskExplanation) -> str:
+    look = at.look()
     control = _control(document)
     way = choice(request.args, "by", WAYS, ATTRIBUTION)
     if not document.complete and not request.args.get("by"):

@@ -29,13 +29,15 @@ class Pages:
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._bytes = 0
 
-    def page(self, key: str, make: Callable[[], str]) -> bytes:
-        """The page of this key, made now unless it is there."""
+    def page(self, key: str, make: Callable[[], str], keep: Callable[[], bool]) -> bytes:
+        """The page of this key, made now unless it is there, and kept if `keep` says so once it is made."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         made = make().encode("utf-8", "replace")
+        if not keep():
+            return made
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = made
@@ -59,10 +61,11 @@ def pages() -> Pages:
     return cast(Pages, current_app.extensions[EXTENSION])
 
 
-def answer(make: Callable[[], str], *state: Any) -> Response:
+def answer(make: Callable[[], str], *state: Any, keep: Callable[[], bool] = lambda: True) -> Response:
     """The page of the current address in a `state`, from memory where it did not change; 304 where the browser has it.
 
-    `state` is all that the page depends on beside its address.
+    `state` is all that the page depends on beside its address. A page that `keep` refuses, asked after it was made, is
+    made anew at the next request.
     """
     text = repr((VERSION, request.path, request.query_string, state))
     key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -72,5 +75,7 @@ def answer(make: Callable[[], str], *state: Any) -> Response:
     if request.if_none_match.contains_weak(key):
         response.status_code = 304
         return response
-    response.set_data(pages().page(key, make))
+    response.set_data(pages().page(key, make, keep))
+    if not keep():
+        del response.headers["ETag"]
     return response

@@ -32,6 +32,7 @@ from model.qumab.training import History, train, vote_weights
 Floats = NDArray[np.float64]
 _ENOUGH_SCORED = 20  # votes of a fold given without a pre-annotation; with fewer, all votes of the fold are looked at
 
+_OVERLAP_S = 600.0  # a vote may arrive after one that was given later: so much is gone through twice
 _NEW_SHARE = 0.05  # newcomers matter when they have more of the votes than this
 _NEW_VOTES = 40  # or one of them has as many
 
@@ -95,7 +96,7 @@ def _latest(dataset: Dataset, until: float) -> NDArray[np.int64] | None:
     """Training units with votes that came after `until`; None where that is unknown, or true of no or most units."""
     if until <= 0.0:
         return None
-    latest = np.flatnonzero((dataset.newest > until) & ~dataset.heldout)
+    latest = np.flatnonzero((dataset.newest > until - _OVERLAP_S) & ~dataset.heldout)
     return latest if 0 < 2 * len(latest) < np.count_nonzero(~dataset.heldout) else None
 
 

@@ -37,7 +37,7 @@ FACTORS = 3
 PRECISIONS = (300.0, 100.0, 30.0)  # to pick from
 BLOCKS = 8
 _STEPS, _LONGEST = 6, 3.0  # Newton steps, and how far one may go
-_VOTES_AT_ONCE = 20_000  # bounds memory; units are never split
+_CELLS = 4_000_000  # numbers in one array of the inference, 32 MB; units are never split
 _CLIMB = {"maxiter": 80, "ftol": 1e-6}
 
 
@@ -135,7 +135,8 @@ def _modes(
     voted, start, count = np.unique(unit[order], return_index=True, return_counts=True)
     place = np.repeat(np.arange(len(voted)), count)
     block = (np.arange(len(order)) - np.repeat(start, count)) % BLOCKS
-    part = np.cumsum(count) // _VOTES_AT_ONCE  # of each voted unit
+    at_once = max(1, _CELLS // ((BLOCKS + 1) * int(np.prod(weight.shape[1:]))))  # votes
+    part = np.cumsum(count) // at_once  # of each voted unit
     for number in np.unique(part):
         here = part[place] == number
         rows, first = order[here], int(np.flatnonzero(part == number)[0])

@@ -75,8 +75,8 @@ def _place(region: Mapping[str, Any], value: Mapping[str, Any]) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 1) + 0.0 if abs(value) < 1e12 else str(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):  # JSON writes 10 and 10.0 alike
+        return round(float(value), 1) + 0.0 if abs(value) < 1e12 else str(value)
     if isinstance(value, list):
         return [_rounded(each) for each in value]
     return value

@@ -11,6 +11,7 @@ Shape legend: B tasks, Q queries, T tokens, P places.
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from model.explain.places import Places
 
 STRONGEST = 5  # places of one region
-PATIENCE_S = 0.5  # for the tokenizer, which may be busy with somebody else's texts
+PATIENCE_S = 0.5  # of a batch, for the tokenizer, which may be busy with somebody else's texts
 Floats = NDArray[np.float64]
 
 
@@ -39,9 +40,9 @@ def with_attention(
 ) -> list[TaskPredictions]:
     """The predictions of these tasks with attention in their regions; without where a task's places are not known."""
     index = {name: row for row, name in enumerate(loaded.ladder.annotators)}
-    found = []
+    found, until = [], time.monotonic() + PATIENCE_S
     for task, prediction, maps in zip(tasks, predictions, _maps(loaded, tasks), strict=True):
-        places = _places(features, unpack(config.content(task.data, task=task.id)), task)
+        places = _places(features, unpack(config.content(task.data, task=task.id)), task, until)
         if places is None:
             found.append(prediction)
             continue
@@ -74,11 +75,11 @@ def _maps(loaded: Loaded, tasks: Sequence[ReadyTask]) -> list[Floats]:
     return maps
 
 
-def _places(features: Features, content: Content, task: ReadyTask) -> Places | None:
+def _places(features: Features, content: Content, task: ReadyTask, until: float) -> Places | None:
     from model.explain.places import layout_places, text_places
 
     try:
-        spans = features.spans(content.text, seconds=PATIENCE_S) if content.text else None
+        spans = features.spans(content.text, seconds=max(0.0, until - time.monotonic())) if content.text else None
     except ModelError:  # an encoder that does not say where its tokens stand
         return None
     if content.modalities:

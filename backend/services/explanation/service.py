@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 AT_ONCE, MOST_ANNOTATORS = 6, 12  # annotators side by side: unless they are named, and at most
 PATIENCE_S = 8.0  # of a request
+QUEUE_S = 0.5  # for an explanation that is being made for somebody else
 _REMEMBERED = 32  # explanations: a page asks again for each of its pictures
 Tokens = NDArray[np.float16]
 
@@ -80,7 +81,8 @@ class Explanations:
         if len(annotators) > MOST_ANNOTATORS:
             raise ClientError(f"At most {MOST_ANNOTATORS} annotators are explained at once.")
         key = (*self.state(project, task_id), tuple(annotators))
-        if not self._one.acquire(timeout=-1 if within_s is None else within_s):
+        # A web thread that waited here for long would be missing where annotators wait for predictions.
+        if not self._one.acquire(timeout=-1 if within_s is None else min(within_s, QUEUE_S)):
             raise NotReady("Another explanation is being made; try again in a moment.")
         try:
             if key not in self._kept:
@@ -233,10 +235,12 @@ def _answer(
     loaded: Loaded, made: Explanation, served: dict[str, ControlPrediction], control: str, at: int, vote: str | None
 ) -> Answer:
     space, found, p = loaded.ladder.spaces[control], made.controls[control], served[control].served[0, at]
-    sure = p.max() if isinstance(space, SingleChoice) else np.maximum(p, 1.0 - p).prod()
+    value = space.decode(p)
+    # Of a number, the probability of its bin: the median need not lie in the likeliest one.
+    sure = p[space.encode(value).argmax()] if isinstance(space, SingleChoice) else np.maximum(p, 1.0 - p).prod()
     return Answer(
         answer=label_text(space.decode(found.answer[at])), probability=float(found.probability[at]),
-        served=label_text(space.decode(p)), confidence=float(sure), vote=vote,
+        served=label_text(value), confidence=float(sure), vote=vote,
         attribution=None if found.attribution is None else tuple(found.attribution[at].tolist()),
         faithful=None if found.faithfulness is None else Faithful(
             attention=float(found.faithfulness.attention[at]), pooled=float(found.faithfulness.pooled[at]),

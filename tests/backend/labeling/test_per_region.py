@@ -59,6 +59,13 @@ def test_they_are_kept_compared_and_not_predicted() -> None:
         control.encode(Value.of_class("kind"))
 
 
+def test_whole_and_fractional_numbers_are_one_place() -> None:
+    config = parse_config(CONFIG)
+    units = {vote.unit for x in (10, 10.0, 10.02) for vote in read(config, [
+        {"from_name": "tone", "to_name": "t", "value": {"x": x, "choices": ["kind"]}}])}
+    assert len(units) == 1
+
+
 def test_an_answer_without_a_region_is_none_on_a_region() -> None:
     whole = {"from_name": "tone", "to_name": "t", "type": "choices", "value": {"choices": ["kind"]}}
     assert read(parse_config(CONFIG), [whole]) == []

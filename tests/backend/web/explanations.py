@@ -29,7 +29,7 @@ class SmallExplanations:
     def state(self, project: Project, task_id: int) -> tuple[object, ...]:
         if not self.store.tasks.get(project.key, [task_id]):
             raise NotFound(f"Polyvox knows no task {task_id}.")
-        return task_id, self.ready, self.complete, self.lead
+        return task_id, self.ready, self.lead
 
     def task(self, project: Project, task_id: int, *, annotators: Sequence[str] = ()) -> TaskExplanation:
         self.state(project, task_id)

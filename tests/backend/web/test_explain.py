@@ -117,6 +117,17 @@ def test_an_unchanged_page_is_not_made_again(site):
     assert client.get(PAGE).headers["ETag"] != first.headers["ETag"]
 
 
+def test_a_page_that_ran_out_of_time_is_made_again(site):
+    client = site()
+    client.services.explanations.complete = False
+    first = client.get(PAGE)
+    assert first.status_code == 200 and "ETag" not in first.headers
+    asked = len(client.services.explanations.asked)
+    client.services.explanations.complete = True
+    assert "ETag" in client.get(PAGE).headers
+    assert len(client.services.explanations.asked) == asked + 1
+
+
 def test_pages_are_light(site):
     client = site(Writer())
     assert len(client.get(PAGE).data) < 60_000 and EVIL not in text(client, PAGE)

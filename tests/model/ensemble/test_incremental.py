@@ -3,7 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.ensemble.crossfit import newcomers
+from model.dataset import build_dataset
+from model.ensemble.crossfit import _latest, newcomers
 from model.ensemble.ladder import Ladder, fit
 from model.simulate import simulate_annotators
 from model.spaces import SingleChoice, Value
@@ -107,33 +108,43 @@ def test_a_newcomer_to_a_mature_project_is_learned_as_well_as_from_scratch(train
     assert settled.figures["epochs"] <= config.network.warm_epochs
 
 
+WEEKS = 2_000_000.0
+
+
 def _over_time(project, last):
-    """The project with the times of its votes: those on the tasks `last` come after all others."""
+    """The project with the times of its votes, a task an hour; those on the tasks `last` come weeks later."""
     votes = project.votes
     late = np.isin(votes.unit, [votes.units.index(f"t{unit}") for unit in last])
-    return replace(project, votes=replace(votes, time=1000.0 + 1000.0 * late))
+    return replace(project, votes=replace(votes, time=3600.0 * (1.0 + votes.unit) + WEEKS * late))
 
 
 def test_a_few_new_votes_are_learned_in_a_few_steps(project, training_set, quick):
     timed = _over_time(project, range(1, 120, 15))
-    early = replace(timed, votes=timed.votes.select(timed.votes.time < 1500.0))
+    early = replace(timed, votes=timed.votes.select(timed.votes.time < WEEKS))
     first = fit(training_set(early), quick)
-    assert not first.figures["brief"] and first.ladder.until == 1000.0
+    assert not first.figures["brief"] and 0.0 < first.ladder.until < WEEKS
     went_on = fit(training_set(timed), quick, previous=first.ladder)
     assert went_on.figures["brief"] and went_on.figures["warm"]
     assert 0 < went_on.figures["epochs"] <= quick.network.brief_epochs
-    assert went_on.ladder.until == 2000.0
+    assert went_on.ladder.until > WEEKS
     np.testing.assert_array_equal(went_on.ladder.learned, first.ladder.learned)
     tokens = [project.tokens[f"t{u}"] for u in range(0, 120, 5)]
     served = [each.ladder.predict(tokens, ["a0", "a2"])["label"].served for each in (first, went_on)]
     assert 0.0 < np.abs(served[0] - served[1]).mean() < 0.05
-    assert not fit(training_set(timed), quick, previous=went_on.ladder).figures["brief"]  # no votes since then
     assert not fit(training_set(project), quick, previous=first.ladder).figures["brief"]  # times unknown
+
+
+def test_a_vote_that_arrived_late_is_among_the_latest(project, training_set, quick):
+    dataset = build_dataset(training_set(_over_time(project, [1, 2])), quick)
+    given = float(dataset.newest.max())
+    (at,) = _latest(dataset, given + 500.0)  # one given after it was read before it
+    assert dataset.units[at] in ("t1", "t2")
+    assert _latest(dataset, given + 3600.0) is None and _latest(dataset, 0.0) is None
 
 
 def test_all_votes_are_gone_through_again_when_they_are_a_quarter_more(project, training_set, quick, tmp_path):
     timed = _over_time(project, [unit for unit in range(120) if unit % 10 in (1, 2, 3, 4)])
-    early = replace(timed, votes=timed.votes.select(timed.votes.time < 1500.0))
+    early = replace(timed, votes=timed.votes.select(timed.votes.time < WEEKS))
     first = fit(training_set(early), quick).ladder
     first.save(tmp_path / "r1")
     start = Ladder.load(tmp_path / "r1")
