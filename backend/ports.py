@@ -278,6 +278,8 @@ class Desk(Protocol):
     def drafts(self, task_id: int) -> list[dict[str, Any]]:
         """Drafts on a task, of all annotators; `user` is an e-mail."""
     def create_draft(self, task_id: int, result: Sequence[Mapping[str, Any]]) -> dict[str, Any]: ...
+    def annotate(self, task_id: int, result: Sequence[Mapping[str, Any]]) -> None:
+        """Submit an annotation."""
     def update_draft(self, draft_id: int, result: Sequence[Mapping[str, Any]]) -> dict[str, Any]: ...
     def delete_draft(self, draft_id: int) -> None:
         """One that is gone already is no error."""

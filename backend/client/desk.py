@@ -40,6 +40,10 @@ class DeskClient:
         """See `ports.Desk`."""
         return self._draft("POST", f"/api/tasks/{task_id}/drafts", {"result": list(result), "lead_time": 0})
 
+    def annotate(self, task_id: int, result: Result) -> None:
+        """See `ports.Desk`."""
+        self._call("POST", f"/api/tasks/{task_id}/annotations/", {"result": list(result)})
+
     def update_draft(self, draft_id: int, result: Result) -> dict[str, Any]:
         """See `ports.Desk`."""
         return self._draft("PATCH", f"/api/drafts/{draft_id}/", {"result": list(result)})

@@ -4,6 +4,7 @@ from backend.commands import (
     aggregate,
     aggregate_deep,
     agreement,
+    annotate,
     annotator_token,
     convert,
     deliver,
@@ -29,6 +30,7 @@ COMMANDS: tuple[Command, ...] = (
     explain.COMMAND, annotator_token.COMMAND, overrides.COMMAND, report.COMMAND, export_blind.COMMAND,
     aggregate.COMMAND, aggregate_deep.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND,
     convert.COMMAND, evaluate.COMMAND, gaps.COMMAND, fill.COMMAND,
+    annotate.COMMAND,
 )
 
 __all__ = ["COMMANDS", "Command"]

@@ -1,7 +1,8 @@
 """Raw Label Studio tasks -> snapshots: the task, its annotations as they are, and the votes read from them.
 
-What gives no vote: a skipped annotation (`was_cancelled`), an empty result, a draft, a prediction, a control that is
-not modelled. `ground_truth` is kept with the annotation and means nothing here: it is the default on imports.
+What gives no vote: a skipped annotation (`was_cancelled`), an empty result, a draft, a prediction, a predicted label
+that was written as an annotation (`annotate`), a control that is not modelled. `ground_truth` is kept with the
+annotation and means nothing here: it is the default on imports.
 A label that is no longer in the config still becomes a vote, for the history; no space of today contains it.
 
 Raises ClientError where there is no task to speak of; an annotation that cannot be told from others is left out.
@@ -16,7 +17,7 @@ from typing import Any
 from backend.errors import ClientError
 from backend.labeling.config import LabelConfig
 from backend.labeling.control_arm import in_control_arm, task_in_control_arm
-from backend.labeling.provenance import is_echo, is_imported, provenance_of
+from backend.labeling.provenance import is_echo, is_filled, is_imported, provenance_of
 from backend.records import Annotation, StoredVote, Task, TaskSnapshot
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -93,7 +94,7 @@ def _annotations(task: Task, raw: Any, known: Mapping[int, str]) -> Iterator[Ann
 def _votes(
     config: LabelConfig, task: Task, annotation: Annotation, *, in_arm: bool, shown_since: datetime | None
 ) -> Iterator[StoredVote]:
-    if annotation.was_cancelled:
+    if annotation.was_cancelled or is_filled(annotation.result):
         return
     delivered = shown_since is not None and annotation.updated_at >= shown_since - CLOCKS_DIFFER
     judged = [(control, *part) for control in config.controls for part in control.parts(annotation.result)]

@@ -16,6 +16,7 @@ from model.votes import Provenance
 
 _TAKEN_OVER = "prediction"
 _EDITED = "prediction-changed"
+_FILLED = "Predicted by Polyvox, nobody's own label: "
 
 
 def provenance_of(regions: Sequence[Mapping[str, Any]], annotation: Annotation) -> Provenance:
@@ -33,6 +34,23 @@ def provenance_of(regions: Sequence[Mapping[str, Any]], annotation: Annotation) 
 def is_echo(provenance: Provenance) -> bool:
     """Whether a pre-annotation was on the screen when the vote was given."""
     return provenance in (Provenance.ACCEPTED, Provenance.CHANGED)
+
+
+def as_filled(result: Sequence[Mapping[str, Any]], version: str) -> list[dict[str, Any]]:
+    """Regions that say for good that they are predicted; Label Studio keeps and shows `meta.text`."""
+    note = {"meta": {"text": [_FILLED + version]}}
+    return [{**region, **note} for region in result]
+
+
+def is_filled(regions: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether an annotation was made by `as_filled`, and so is nobody's vote; also when somebody edited it since."""
+    return any(_says_filled(region.get("meta")) for region in regions)
+
+
+def _says_filled(meta: Any) -> bool:
+    text = meta.get("text") if isinstance(meta, Mapping) else None
+    lines = text if isinstance(text, list) else [text]
+    return any(isinstance(line, str) and line.startswith(_FILLED) for line in lines)
 
 
 def is_imported(raw: Mapping[str, Any]) -> bool:

@@ -19,8 +19,8 @@ import requests
 
 from demo.client import choice
 from demo.sample import CONTROL, LABEL_CONFIG, OBJECT, load
-from tests.e2e.polyvox import PATIENCE_S, serve
-from tests.e2e.server import LabelStudio
+from tests.e2e.polyvox import PATIENCE_S, Polyvox, serve
+from tests.e2e.server import OWNER, LabelStudio
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -31,10 +31,10 @@ SETTINGS = {  # nothing is ever trained
 }
 
 
-def command(folder: Path, *arguments: str) -> None:
+def command(folder: Path, *arguments: str, **settings: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "backend", *arguments], capture_output=True, text=True, timeout=120,
-        env={"POLYVOX_DATA_DIR": str(folder / "none"), "PATH": "/usr/bin:/bin"},
+        env={"POLYVOX_DATA_DIR": str(folder / "none"), "PATH": "/usr/bin:/bin", **settings},
     )
     assert done.returncode == 0, done.stderr + done.stdout
 
@@ -77,6 +77,10 @@ def test_consensus_and_scores_after_the_first_votes(label_studio: LabelStudio, t
         page = requests.get(f"{polyvox.url}/projects/{project}/gaps", timeout=30)
         assert page.ok and asked[0]["sentence"] in html.unescape(page.text) and asked[0]["name"] in page.text
         assert_tab(owner, project, asked)
+        for _ in range(2):  # the second time nothing is left to write
+            command(tmp_path, "annotate", str(project), "--at-least", "0", LABEL_STUDIO_URL=label_studio.url,
+                    LABEL_STUDIO_API_KEY=OWNER.token, POLYVOX_DATA_DIR=str(tmp_path / "polyvox"))
+        assert_no_votes(owner, polyvox, project, [*tasks, extra])
 
     consensus = seen["consensus"][CONTROL]
     aggregated = rows(tmp_path / "labels.csv")
@@ -100,6 +104,23 @@ def wait_for_gaps(url: str, project: int, task: int) -> list[dict[str, Any]]:
             return asked
         assert time.monotonic() < deadline, f"no gaps: {answer.text[:300]}"
         time.sleep(0.5)
+
+
+def assert_no_votes(owner: Any, polyvox: Polyvox, project: int, tasks: list[int]) -> None:
+    """The consensus stands on each task as an annotation of who signed, and Polyvox reads no vote there."""
+    account = owner.call("GET", "/api/current-user/whoami")["id"]
+    newest = None
+    for task in tasks:
+        (signed,) = [each for each in owner.call("GET", f"/api/tasks/{task}/")["annotations"]
+                     if each["completed_by"] == account]
+        assert signed["result"][0]["meta"]["text"][0].startswith("Predicted by Polyvox")
+        newest = signed["id"]
+    key, deadline = polyvox.project(project).key, time.monotonic() + PATIENCE_S
+    while not polyvox.store.tasks.task_of_annotation(key, [newest]):
+        assert time.monotonic() < deadline, "the annotations were never read"
+        time.sleep(0.5)
+    votes = polyvox.store.votes.current(key)
+    assert len(votes.unit) == 3 * TASKS + 1 and str(account) not in votes.annotators
 
 
 def assert_tab(owner: Any, project: int, asked: list[dict[str, Any]]) -> None:
