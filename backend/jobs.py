@@ -21,7 +21,7 @@ from backend.bootstrap import Services
 from backend.errors import JobFailed, LabelStudioError, PolyvoxError
 from backend.labeling import parse_config
 from backend.ports import Progress
-from backend.records import Job, JobKind, Verdict
+from backend.records import Job, JobKind, JobState, Verdict
 from backend.services.triggers import growing
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ Figures = Mapping[str, Any]
 RETRY_S = (5.0, 120.0)  # first and longest wait before the same job is tried again
 BEFORE_STATISTICS = (JobKind.SYNC, JobKind.RECONCILE, JobKind.TRAIN)  # they may change what statistics say
 STATISTICS_DELAY_S = 3.0  # so that a busy project computes its statistics now and then, not after every vote
+GAPS_LOOKED_AT = 5  # newest jobs: one may wait and one may run, and the last that ended is behind them
 ENCODE_BUDGET_S = 60.0  # an encoding job hands over after this long, so that trainings get their turn
 
 
@@ -148,6 +149,9 @@ def _follow_up(services: Services, job: Job, figures: Figures) -> None:
         services.store.jobs.enqueue(JobKind.ENCODE, job.project)
     elif job.kind is JobKind.STATISTICS:
         services.store.jobs.enqueue(JobKind.GAPS, job.project, not_before=_gaps_due(services, job.project))
+    elif job.kind is JobKind.GAPS and "tabs_retry_in_s" in figures:
+        again = services.clock() + timedelta(seconds=figures["tabs_retry_in_s"])  # not forced: nothing is computed anew
+        services.store.jobs.enqueue(JobKind.GAPS, job.project, not_before=max(again, _gaps_due(services, job.project)))
     elif job.kind is JobKind.ENCODE and not figures.get("next_after_id"):
         due = _gaps_due(services, job.project)
         services.store.jobs.enqueue(JobKind.GAPS, job.project, payload={"force": True}, not_before=due)
@@ -165,12 +169,17 @@ def _follow_up(services: Services, job: Job, figures: Figures) -> None:
 def _gaps_due(services: Services, project: str) -> datetime:
     """When gaps may be looked at again: filling them takes a forward over all tasks, so at most a fifth of the time
     goes there."""
-    last = services.store.jobs.recent(project, kind=JobKind.GAPS, limit=1)
-    begun, ended = (last[0].started_at, last[0].finished_at) if last else (None, None)
-    if begun is None or ended is None:
-        return services.clock()
-    pause = max(timedelta(seconds=services.settings.gaps_every_s), 4 * (ended - begun))
-    return max(services.clock(), ended + pause)
+    recent = services.store.jobs.recent(project, kind=JobKind.GAPS, limit=GAPS_LOOKED_AT)
+    ran = [(job.finished_at, job.started_at) for job in recent if job.finished_at and job.started_at]
+    now, pause = services.clock(), timedelta(seconds=services.settings.gaps_every_s)
+    due = now
+    if ran:
+        ended, begun = max(ran)
+        pause = max(pause, 4 * (ended - begun))
+        due = max(now, ended + pause)
+    if any(job.state is JobState.RUNNING for job in recent):  # its pause has not begun yet
+        due = now + pause
+    return due
 
 
 def _after_reading(services: Services, job: Job) -> None:

@@ -61,7 +61,7 @@ class Desk:
         return self.reader.version(self.key, DocumentKind.OVERVIEW)
 
     def gaps_version(self) -> str | None:
-        """What changes whenever the document on gaps does."""
+        """What changes with every document on gaps, also with one of the same votes: more may be encoded by then."""
         return self.store.statistics.version(self.key, GAPS)
 
     def jobs(self) -> list[Job]:

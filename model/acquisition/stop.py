@@ -5,7 +5,8 @@
 The first term takes the predicted probabilities of the votes that may still come as independent: exact for two classes,
 a bound for more (a tie counts as a change). The second is what the caller's consensus says, in which errors are shared.
 A task is done when the larger of the two is at most the threshold. Where the votes that may come are too few to change
-anything, or none may come, flip is 0 whatever is predicted.
+anything, or none may come, flip is 0 whatever is predicted. Votes of people outside the panel count where the caller
+hands in everybody's `counts`.
 
 Shape legend: U units, A annotators, C classes, R votes that may still come.
 """
@@ -42,16 +43,23 @@ class Finished:
         return int(self.saved.sum())
 
 
-def finished(situation: Situation, *, threshold: float = 0.05, votes_per_unit: int | None = None) -> Finished:
+def finished(
+    situation: Situation, *, threshold: float = 0.05, votes_per_unit: int | None = None,
+    counts: NDArray[np.int64] | None = None,
+) -> Finished:
     """Which tasks are done.
 
     Every open gap may still be filled; with `votes_per_unit`, a task gets that many votes in all at most, by anybody.
-    Raises AcquisitionError for a threshold outside 0 to 1.
+    `counts` (U, C) are the votes so far where more people voted than may be asked; without, those of the situation.
+    Raises AcquisitionError for a threshold outside 0 to 1, and for counts of another shape than the consensus.
     """
     if not 0.0 <= threshold <= 1.0:
         raise AcquisitionError("the threshold is a probability between 0 and 1")
     classes = situation.consensus.shape[1]
-    counts = np.stack([(situation.given == k).sum(axis=1) for k in range(classes)], axis=1)  # (U, C)
+    if counts is None:
+        counts = np.stack([(situation.given == k).sum(axis=1) for k in range(classes)], axis=1)  # (U, C)
+    elif counts.shape != situation.consensus.shape:
+        raise AcquisitionError("votes are counted by unit and class, as the consensus is")
     possible = situation.open.sum(axis=1)
     if votes_per_unit is not None:
         possible = np.clip(votes_per_unit - counts.sum(axis=1), 0, possible)

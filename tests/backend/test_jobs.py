@@ -251,3 +251,56 @@ def test_long_encoding_goes_on_in_slices(tmp_path: Path, monkeypatch: pytest.Mon
     assert first.figures["next_after_id"] == 128
     assert waiting(services) == {JobKind.ENCODE: {"after_id": 128, "done": 128}}
     assert cache.seen == [f"text {n}" for n in range(65, 129)]
+
+
+def gaps_due(services: Services) -> datetime:
+    (job,) = [job for job in services.store.jobs.recent(kind=JobKind.GAPS) if job.state is JobState.QUEUED]
+    return job.not_before
+
+
+@pytest.fixture
+def paused(tmp_path: Path) -> tuple[Services, list[datetime]]:
+    """A job on gaps that took 100 s has just ended."""
+    times = [NOW]
+    services = small_services(tmp_path, clock=lambda: times[0], gaps_every_s=60.0)
+    services.store.jobs.enqueue(JobKind.GAPS, "1.1")
+    job = services.store.jobs.claim("me", lease_s=600, kinds=(JobKind.GAPS,))
+    assert job is not None
+    times[0] += timedelta(seconds=100)
+    services.store.jobs.finish(job.id, "me", figures={})
+    return services, times
+
+
+def test_a_waiting_job_on_gaps_keeps_the_pause(paused: tuple[Services, list[datetime]]) -> None:
+    services, times = paused
+    due = times[0] + timedelta(seconds=400)
+    for _ in range(4):
+        times[0] += timedelta(seconds=10)
+        queue_and_run(services, JobKind.STATISTICS)
+        assert gaps_due(services) == due
+
+
+def test_a_running_job_on_gaps_keeps_the_pause(paused: tuple[Services, list[datetime]]) -> None:
+    services, times = paused
+    times[0] += timedelta(seconds=500)
+    services.store.jobs.enqueue(JobKind.GAPS, "1.1")
+    assert services.store.jobs.claim("me", lease_s=600, kinds=(JobKind.GAPS,)) is not None
+    times[0] += timedelta(seconds=5)
+    queue_and_run(services, JobKind.STATISTICS)
+    assert gaps_due(services) == times[0] + timedelta(seconds=400)
+
+
+def test_gaps_are_looked_at_at_once_after_the_pause(paused: tuple[Services, list[datetime]]) -> None:
+    services, times = paused
+    times[0] += timedelta(seconds=401)
+    queue_and_run(services, JobKind.STATISTICS)
+    assert gaps_due(services) == times[0]
+
+
+def test_tabs_that_failed_are_tried_again_and_nothing_is_forced(tmp_path: Path) -> None:
+    services = small_services(tmp_path, clock=lambda: NOW, gaps_every_s=0.0)
+    failed: Any = services.gaps
+    failed.work = lambda *_: {"computed": True, "tabs_retry_in_s": 30.0}
+    queue_and_run(services, JobKind.GAPS, {"force": True})
+    assert waiting(services) == {JobKind.GAPS: {}}
+    assert gaps_due(services) == NOW + timedelta(seconds=30)

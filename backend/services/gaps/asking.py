@@ -16,7 +16,8 @@ from backend.settings import Settings
 from model.acquisition.base import Ask as Chosen
 from model.acquisition.base import Policy, Situation
 from model.acquisition.registry import make_policy
-from model.acquisition.several import choose_several, finished_several, of_choices
+from model.acquisition.several import choose_several, of_choices
+from model.acquisition.stop import finished
 from model.spaces import MultipleChoice, Space
 
 Floats = NDArray[np.float64]
@@ -61,11 +62,12 @@ class Table:
     y: NDArray[np.float32]  # (U, A, C) votes, where `has`
     has: Flags  # (U, A)
     votes: NDArray[np.int64]  # (U,) of everybody
+    counts: NDArray[np.int64]  # (U, C) of everybody, also of those who may not be asked any more
 
     def select(self, rows: Flags) -> Table:
         """Some of the tasks."""
         return Table(space=self.space, task=self.task[rows], served=self.served[rows], consensus=self.consensus[rows],
-                     y=self.y[rows], has=self.has[rows], votes=self.votes[rows])
+                     y=self.y[rows], has=self.has[rows], votes=self.votes[rows], counts=self.counts[rows])
 
     @property
     def known(self) -> Flags:
@@ -115,20 +117,28 @@ def done(table: Table) -> tuple[int, int]:
     """
     table = table.select(table.known)
     left = (~table.has).sum(1)  # (U,)
-    counts = np.where(table.has[..., None], table.y, 0.0).sum(1)  # (U, C)
+    counts = table.counts
     if not isinstance(table.space, MultipleChoice):
         ranked = np.sort(np.pad(counts, ((0, 0), (1, 0))), axis=1)
         ahead = (ranked[:, -1] - ranked[:, -2])[:, None]
         sure = table.consensus[np.arange(len(counts)), counts.argmax(1)][:, None]
     else:
-        ahead = np.abs(2.0 * counts - table.has.sum(1)[:, None])
+        ahead = np.abs(2 * counts - table.votes[:, None])
         sure = np.maximum(table.consensus, 1.0 - table.consensus)
     some = table.select(((sure >= 1.0 - FLIP) | (left[:, None] < ahead) | (left[:, None] == 0)).all(1))
     if not len(some.task):
         return 0, 0
-    found = finished_several(questions(some), threshold=FLIP)
-    ended = found.done & (some.votes > 0)
-    return int(ended.sum()), int(found.possible[ended].sum())
+    ended = some.votes > 0
+    for question, given in zip(questions(some), _counts_of(some), strict=True):
+        ended &= finished(question, threshold=FLIP, counts=given).done
+    return int(ended.sum()), int((~some.has).sum(1)[ended].sum())
+
+
+def _counts_of(table: Table) -> list[NDArray[np.int64]]:
+    """Everybody's votes as `questions` ask them: (U, C), or (U, 2) of no and yes for each class."""
+    if not isinstance(table.space, MultipleChoice):
+        return [table.counts]
+    return [np.stack([table.votes - yes, yes], axis=1) for yes in table.counts.T]
 
 
 def _why(policy: Policy, asked: Sequence[Situation], each: Chosen) -> str:

@@ -94,7 +94,7 @@ def _tables(
         given = given_votes(votes, name, space, units, place)
         tables[name] = Table(space=space, task=ids, served=served[name], consensus=consensus[name],
                              y=given.y[:, :a], has=_has(board, name, ids, panel.annotators),
-                             votes=given.has.sum(1).astype(np.int64))
+                             votes=given.has.sum(1).astype(np.int64), counts=given.y.sum(1).astype(np.int64))
     return tables, known
 
 

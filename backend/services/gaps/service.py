@@ -1,7 +1,9 @@
 """The gaps of a project, computed by a job: what is filled, what to ask for next, what is done.
 
 Invariant: nothing is computed in a request, and nothing anew while votes, version, tasks, names and settings are as
-they were; content that was encoded since is looked for where the job is told so (`force`).
+they were; content that was encoded since is looked for where the job is told so (`force`). The version of a document is
+the fingerprint of all that, a dot, and a hash of what it says: the first part tells whether to compute, the whole
+changes with every document. Tabs are made of a document that is stored, so that their failure costs no figures.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -22,9 +25,9 @@ from backend.registry import Registry
 from backend.services.features import Features
 from backend.services.gaps.answers import Board, board_of
 from backend.services.gaps.asking import Panel, Wishes
-from backend.services.gaps.documents import KIND, Gaps
+from backend.services.gaps.documents import KIND, Gaps, read_gaps
 from backend.services.gaps.figures import PANEL, gap_figures
-from backend.services.gaps.tabs import refresh
+from backend.services.gaps.tabs import due, refresh, settle
 from backend.services.overrides import settings_of
 from backend.services.served import is_account
 from backend.services.statistics.codec import encode
@@ -32,8 +35,11 @@ from backend.services.statistics.documents import Header
 from backend.settings import Settings
 from model.errors import ModelError
 
-SHAPE = 1  # raised whenever the document changes in shape or meaning
-_RETRY_S = 30.0
+SHAPE = 2  # raised whenever the document changes in shape or meaning
+CHECK = "gap_tabs"  # under this name sentences on tabs are kept
+MASKED = ("Tabs with next tasks are switched on, but none are kept while names are masked (POLYVOX_MASK_NAMES): "
+          "everybody in a project sees all its tabs, with the names of those they are for.")
+_RETRY_S = (30.0, 3600.0)  # shortest and longest wait before tabs are tried again
 _TIMED = 5  # labels from which on an annotator's own median time counts
 _UNUSUAL = 5.0  # nobody costs more than so many times the usual, or less than its so-many-th part
 
@@ -59,30 +65,26 @@ class GapFilling:
         """
         record = self._known(project)
         progress(0.0, "reading votes")
-        version = self.fingerprint(record)
-        if not force and self._store.statistics.version(project, KIND) == version:
-            return {"computed": False}
+        fingerprint, kept = self.fingerprint(record), self._store.statistics.version(project, KIND)
+        if not force and kept is not None and kept.partition(".")[0] == fingerprint:
+            return {"computed": False, **self._tabs_left(record, kept)}
         config = _config(record)
         if config is None:
             return {"computed": False, "reason": "The labeling configuration cannot be read."}
-        document = self.document(record, config, progress, version=version)
+        document = self.document(record, config, progress)
         progress(0.97, "writing")
-        self._store.statistics.replace(project, "", {(KIND, ""): encode(document)}, kinds=[KIND])
-        wanted = settings_of(self._settings, record).gap_tabs
-        try:
-            tabs = refresh(self._store, self._label_studio, record, document.controls, wanted=wanted)
-        except LabelStudioError as error:  # the version is still "", so that the next try does all of it again
-            raise JobFailed(str(error), retry_in_s=_RETRY_S if error.retry else None) from error
+        version = f"{fingerprint}.{_hash(encode(document))}"
+        document = replace(document, header=replace(document.header, version=version))
         self._store.statistics.replace(project, version, {(KIND, ""): encode(document)}, kinds=[KIND])
         found = document.controls.values()
         return {"computed": True, "asks": sum(len(each.asks) for each in found),
-                "done": sum(each.done for each in found), "saved": sum(each.saved for each in found), **tabs}
+                "done": sum(each.done for each in found), "saved": sum(each.saved for each in found),
+                **self._tabs(record, document)}
 
     def document(
         self, project: Project, config: LabelConfig, progress: Progress, *, wishes: Wishes | None = None,
-        version: str = "",
     ) -> Gaps:
-        """What the job would write, for other wishes too. Raises JobFailed."""
+        """What the job would write, for other wishes too; without a version. Raises JobFailed."""
         settings = settings_of(self._settings, project)
         changes = self._store.votes.counts(project.key).changes  # before the votes, so that later ones are seen
         board, activity = self.board(project, config), self._store.votes.activity(project.key)
@@ -92,7 +94,7 @@ class GapFilling:
             controls = gap_figures(board, panel, wishes or Wishes.of(settings), names, progress=progress)
         except ModelError as error:
             raise JobFailed(f"The gaps cannot be filled: {error}.") from error
-        header = Header(project=project.key, version=version, computed_at=self._clock(), changes=changes,
+        header = Header(project=project.key, version="", computed_at=self._clock(), changes=changes,
                         votes=len(board.votes), model_version=board.version)
         return Gaps(header=header, controls=controls)
 
@@ -108,8 +110,39 @@ class GapFilling:
         parts = [SHAPE, self._store.votes.counts(project.key).changes, published.name if published else "",
                  self._store.tasks.count(project.key), names, project.label_config, settings.gap_policy,
                  settings.gap_budget, settings.gap_per_task, settings.gap_cost, settings.own_active_days,
-                 settings.gap_tabs]
-        return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:20]
+                 settings.gap_tabs, settings.mask_names]
+        return _hash(json.dumps(parts))
+
+    def _tabs_left(self, project: Project, version: str) -> dict[str, Any]:
+        """Tabs of the stored document, where an earlier run could not make them."""
+        if not due(self._store, project.key, version, wanted=self._tabs_wanted(project)):
+            return {}
+        document = read_gaps(self._store, project.key)
+        return {} if document is None else self._tabs(project, document)
+
+    def _tabs(self, project: Project, document: Gaps) -> dict[str, Any]:
+        """Make tabs what they should be, and say among the project's problems what keeps them from it.
+
+        What a retry can mend asks for one (`tabs_retry_in_s`), later and later; a refusal waits for the next document.
+        """
+        settings = settings_of(self._settings, project)
+        problems = [MASKED] if settings.gap_tabs and settings.mask_names else []
+        outcome: dict[str, Any] = {}
+        try:
+            outcome = refresh(self._store, self._label_studio, project, document, wanted=self._tabs_wanted(project))
+        except LabelStudioError as error:
+            problems.append(f"Tabs with next tasks could not be kept: {error}")
+            if error.retry:
+                since = (self._clock() - document.header.computed_at).total_seconds()
+                outcome = {"tabs_retry_in_s": min(max(since, _RETRY_S[0]), _RETRY_S[1])}
+            else:
+                settle(self._store, project.key, document.header.version)
+        self._store.projects.set_findings(project.key, CHECK, problems)
+        return outcome
+
+    def _tabs_wanted(self, project: Project) -> bool:
+        settings = settings_of(self._settings, project)
+        return settings.gap_tabs and not settings.mask_names
 
     def _known(self, project: str) -> Project:
         record = self._store.projects.get(project)
@@ -140,6 +173,10 @@ def seconds_of(history: VoteHistory, annotators: Sequence[str]) -> np.ndarray[An
         if len(mine) >= _TIMED:
             found[at] = min(max(float(np.median(mine)), usual / _UNUSUAL), usual * _UNUSUAL)
     return found
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def _config(project: Project) -> LabelConfig | None:

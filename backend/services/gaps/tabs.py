@@ -3,6 +3,9 @@
 A tab of ours carries a mark in its data and begins with `PREFIX`; what was renamed, or lost its mark because somebody
 saved it, is theirs and is left alone. Label Studio has no filter by a list of ids, so a tab is an "or" of single ones.
 
+A document of our own says that there are tabs; its version is that of the figures on gaps that they were made of, so
+tabs are due where the two differ.
+
 Invariants: only tabs of ours are changed or deleted; one that is as it should be is not written; a crash leaves at most
 tabs that the next run finds and goes on with.
 """
@@ -14,24 +17,36 @@ from typing import Any
 
 from backend.ports import LabelStudio, Store
 from backend.records import Project
-from backend.services.gaps.documents import GapFigures
+from backend.services.gaps.documents import GapFigures, Gaps
 
 KIND = "gap_tabs"  # the document that says that there are tabs, so that nothing is asked of Label Studio without
 PREFIX = "Next for "
 MARK = "polyvox"  # key in a tab's data; its value is the annotator
 TASKS = 25  # in one tab
 MOST = 40  # tabs of one project
+_NONE_YET = ""  # version of the document while the first tabs are being made
+
+
+def due(store: Store, project: str, version: str, *, wanted: bool) -> bool:
+    """Whether tabs are still to be made of the figures of this version, or to be removed. Asks Label Studio nothing."""
+    made_of = store.statistics.version(project, KIND)
+    return made_of != version and (wanted or made_of is not None)
+
+
+def settle(store: Store, project: str, version: str) -> None:
+    """Tabs are not due until there are other figures."""
+    store.statistics.replace(project, version, {(KIND, ""): "{}"}, kinds=[KIND])
 
 
 def refresh(
-    store: Store, label_studio: LabelStudio, project: Project, controls: Mapping[str, GapFigures], *, wanted: bool,
+    store: Store, label_studio: LabelStudio, project: Project, document: Gaps, *, wanted: bool,
 ) -> dict[str, Any]:
     """Make tabs what they should be: none where they are not `wanted`. Returns counts. Raises LabelStudioError."""
-    if not wanted and store.statistics.version(project.key, KIND) is None:
-        return {}
-    lists = next_tasks(controls) if wanted else {}
-    if wanted:  # before the first one is there
-        store.statistics.replace(project.key, "1", {(KIND, ""): "{}"}, kinds=[KIND])
+    if store.statistics.version(project.key, KIND) is None:
+        if not wanted:
+            return {}
+        settle(store, project.key, _NONE_YET)  # before the first one is there
+    lists = next_tasks(document.controls) if wanted else {}
     mine: dict[str, tuple[int, Mapping[str, Any]]] = {}
     gone: list[int] = []
     for view in label_studio.views(project.label_studio_id):
@@ -46,13 +61,16 @@ def refresh(
     written = 0
     for who, (name, tasks) in lists.items():
         view_id, data = mine.get(who, (None, {}))
-        if view_id is None or _tasks_of(data) != tasks:
-            label_studio.save_view(project.label_studio_id, view_id, tab(who, name, tasks, data))
+        should = tab(who, name, tasks, data)
+        if view_id is None or _made(data) != _made(should):
+            label_studio.save_view(project.label_studio_id, view_id, should)
             written += 1
     for view_id in gone:
         label_studio.delete_view(view_id)
-    if not wanted:
-        store.statistics.replace(project.key, "", {}, kinds=[KIND])
+    if wanted:
+        settle(store, project.key, document.header.version)
+    else:
+        store.statistics.replace(project.key, document.header.version, {}, kinds=[KIND])
     return {"tabs": len(lists), "tabs_written": written, "tabs_deleted": len(gone)}
 
 
@@ -79,7 +97,10 @@ def _ours(data: Mapping[str, Any]) -> bool:
     return isinstance(data.get(MARK), str) and str(data.get("title", "")).startswith(PREFIX)
 
 
-def _tasks_of(data: Mapping[str, Any]) -> list[Any]:
-    filters = data.get("filters")
-    items: Iterable[Any] = filters.get("items", []) if isinstance(filters, Mapping) else []
-    return [item.get("value") for item in items if isinstance(item, Mapping)]
+def _made(data: Mapping[str, Any]) -> tuple[Any, Any, list[Any]]:
+    """(title, conjunction, tasks): what is ours in a tab; Label Studio adds to the rest."""
+    found = data.get("filters")
+    filters: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+    items: Iterable[Any] = filters.get("items", [])
+    tasks = [item.get("value") for item in items if isinstance(item, Mapping)]
+    return data.get("title"), filters.get("conjunction"), tasks

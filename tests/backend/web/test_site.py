@@ -6,6 +6,7 @@ import json
 import re
 import time
 from dataclasses import replace
+from datetime import timedelta
 from html.parser import HTMLParser
 from statistics import median
 from types import SimpleNamespace
@@ -15,8 +16,9 @@ import pytest
 from backend.app import create_app
 from backend.records import JobKind
 from backend.report.pages import flag_id
+from backend.services.gaps.service import GapFilling
 from backend.services.statistics.codec import encode
-from tests.backend.web.site_documents import CONTROL, KEY, NUMBER, Writer
+from tests.backend.web.site_documents import CONTROL, KEY, NOW, NUMBER, Writer
 
 PAGES = ("overview", "annotators", "annotators/3", "tasks", "tasks?list=divided", "flags", "flags?state=all", "gaps")
 ADDRESSES = ("/projects", *(f"/projects/{NUMBER}/{page}" for page in PAGES))
@@ -151,6 +153,19 @@ def test_without_gaps_there_is_coverage(site):
     page = text(site(gaps=False), f"/projects/{NUMBER}/gaps")
     assert "Who labelled how much" in page and "not computed for this project yet" in page
     assert "Next labels" in text(site(gaps=True), f"/projects/{NUMBER}/gaps")
+
+
+def test_gaps_that_were_computed_anew_are_sent_anew(site):
+    """Of the same votes: more may be encoded by then."""
+    client = site()
+    services, tags = client.services, []
+    for minute in range(2):
+        gaps = GapFilling(store=services.store, label_studio=None, features=None, settings=services.settings,
+                          registry=services.registry, clock=lambda at=minute: NOW + timedelta(minutes=at))
+        assert gaps.run(KEY, lambda *_: None, force=True)["computed"]
+        tags.append(client.get(f"/projects/{NUMBER}/gaps").headers["ETag"])
+    address = f"/projects/{NUMBER}/gaps"
+    assert [client.get(address, headers={"If-None-Match": tag}).status_code for tag in tags] == [200, 304]
 
 
 def test_no_votes_one_annotator_one_task(site):

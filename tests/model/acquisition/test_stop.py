@@ -99,6 +99,19 @@ def test_many_tasks_at_once_are_what_each_is_alone():
         assert alone.flip[0] == pytest.approx(whole.flip[unit]) and alone.possible[0] == whole.possible[unit]
 
 
+def test_votes_of_people_outside_the_panel_count():
+    """They lead, against what the panel said; they are enough where the panel said nothing."""
+    situation = panel([[0, 0, -1], [-1, -1, -1]], [0.5, 0.5], consensus=np.array([[0.3, 0.7], [0.0, 1.0]]))
+    alone = finished(situation)
+    assert alone.done.tolist() == [True, False]
+    everybody = finished(situation, counts=np.array([[2, 3], [0, 20]]))
+    assert everybody.done.tolist() == [False, True] and everybody.saved.tolist() == [0, 3]
+    mine = np.array([[2, 0], [0, 0]])
+    assert finished(situation, counts=mine).flip.tolist() == alone.flip.tolist()
+    with pytest.raises(AcquisitionError, match="unit and class"):
+        finished(situation, counts=mine[:1])
+
+
 def test_one_class():
     assert finished(panel([[0, -1]], [1.0])).done[0]
 

@@ -7,7 +7,7 @@ import pytest
 
 from backend.errors import JobFailed
 from backend.records import JobKind
-from backend.services.gaps.documents import GIVEN, MISSING, PREDICTED, read_gaps
+from backend.services.gaps.documents import GIVEN, KIND, MISSING, PREDICTED, read_gaps
 from backend.services.gaps.service import GapFilling, seconds_of
 from tests.backend.services.politeness import KEY, answer, fill, snapshot, texts, vote
 from tests.backend.services.workshop import silent, workshop, workshop_of
@@ -142,6 +142,36 @@ def test_one_annotator_and_one_task(fresh):
     figures = found.controls[CONTROL]
     assert [(row.given, row.predicted, row.missing) for row in figures.rows] == [(1, 0, 0)]
     assert not figures.asks
+
+
+def test_votes_of_who_is_not_asked_count(fresh):
+    """Three more people than are asked labelled everything; the one who is asked labelled one task."""
+    fresh.store.projects.ensure(KEY, title="Left", label_config=_config())
+    given = {number: "1234" if number == 40 else "123" for number in range(1, 41)}
+    fresh.store.tasks.take_over(KEY, [
+        snapshot(number, text, [vote(number, who, "polite") for who in given[number]])
+        for number, text in enumerate(texts(40), start=1)
+    ])
+    fresh.clock.forward(60 * 86400)
+    text = texts(41)[40]
+    late = vote(41, "4", "polite", updated_at=fresh.clock())
+    fresh.store.tasks.take_over(KEY, [snapshot(41, text, [late])])
+    _, found = document(fresh)
+    figures = found.controls[CONTROL]
+    assert (figures.done, figures.saved) == (41, 39), "one vote changes nothing of three"
+
+
+def test_every_document_has_another_version(shop):
+    document(shop)
+    first = shop.store.statistics.version(KEY, KIND)
+    encode_all(shop)
+    _, found = document(shop, force=True)
+    second = shop.store.statistics.version(KEY, KIND)
+    assert first != second == found.header.version, "what was encoded since is in it"
+    assert not document(shop)[0]["computed"]
+    shop.clock.forward(1.0)
+    document(shop, force=True)
+    assert shop.store.statistics.version(KEY, KIND) != second
 
 
 def test_deleted_tasks_are_gone_from_the_figures(shop):

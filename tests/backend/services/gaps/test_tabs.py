@@ -2,7 +2,9 @@
 
 import pytest
 
-from backend.errors import JobFailed, LabelStudioError
+from backend.errors import LabelStudioError
+from backend.services.gaps.documents import read_gaps
+from backend.services.gaps.service import MASKED
 from backend.services.gaps.tabs import MARK, PREFIX, TASKS
 from tests.backend.services.gaps.test_service import encode_all, gaps_of
 from tests.backend.services.politeness import KEY, LABEL_STUDIO_ID
@@ -79,12 +81,69 @@ def test_they_are_made_kept_changed_and_removed(shop):
     assert not tabs.calls
 
 
-def test_a_failure_is_tried_again(shop):
+def test_title_and_conjunction_are_looked_at_too(shop):
     tabs, on = Tabs(), shop.having(gap_tabs=True, gap_per_task=3)
-    tabs.broken = LabelStudioError("Label Studio answered 502.", retry=True, http_status=502)
-    with pytest.raises(JobFailed) as raised:
-        gaps_of(on, tabs).run(KEY, silent)
-    assert raised.value.retry_in_s
+    run(on, tabs)
+    as_made = {number: dict(data) for number, data in tabs.kept.items()}
+    tabs.kept[4] = as_made[4] | {"filters": as_made[4]["filters"] | {"conjunction": "and"}}
+    tabs.kept[5] = as_made[5] | {"title": f"{PREFIX}somebody else"}
+    assert run(on, tabs)["tabs_written"] == 2
+    assert tabs.kept == as_made
+    shop.store.votes.set_names(KEY, {as_made[4][MARK]: "Renamed"})
+    assert run(on, tabs)["tabs_written"] == 1
+    assert tabs.kept[4]["title"] == f"{PREFIX}Renamed"
+
+
+def test_no_names_are_shown_where_they_are_masked(shop):
+    """Neither on the tabs nor in their data, and those that are there go."""
+    tabs, others, on = Tabs(), dict(Tabs().kept), shop.having(gap_tabs=True)
+    run(on, tabs)
+    assert tabs.ours()
+    shop.store.projects.update_settings(KEY, {"mask_names": True})
+    assert gaps_of(on, tabs).run(KEY, silent)["tabs_deleted"], "the settings changed, so that it need not be forced"
+    assert tabs.kept == others
+    assert shop.store.projects.findings(KEY) == [MASKED]
+    tabs.calls.clear()
+    run(on, tabs)
+    assert not tabs.calls
+    run(shop, tabs)
+    assert not shop.store.projects.findings(KEY)
+
+
+def failing(shop, monkeypatch, **error):
+    """Figures are stored, tabs are not; from then on nothing may be computed."""
+    tabs, on = Tabs(), shop.having(gap_tabs=True, gap_per_task=3)
+    tabs.broken = LabelStudioError("Label Studio says no.", **error)
+    figures = run(on, tabs)
+    assert figures["computed"] and figures["asks"] == len(read_gaps(shop.store, KEY).controls["politeness"].asks) > 0
+    assert shop.store.projects.findings(KEY) == ["Tabs with next tasks could not be kept: Label Studio says no."]
+    monkeypatch.setattr("backend.services.gaps.service.gap_figures", None)
+    return tabs, on, figures
+
+
+def test_a_failure_of_tabs_is_tried_again_alone_and_ever_later(shop, monkeypatch):
+    tabs, on, figures = failing(shop, monkeypatch, retry=True, http_status=502)
+    waits = [figures["tabs_retry_in_s"]]
+    for _ in range(20):
+        shop.clock.forward(waits[-1])
+        figures = gaps_of(on, tabs).run(KEY, silent)
+        assert not figures["computed"]
+        waits.append(figures["tabs_retry_in_s"])
+    assert waits == sorted(waits) and waits[-1] > waits[0] and waits[-1] == waits[-2]
     tabs.broken = None
     assert gaps_of(on, tabs).run(KEY, silent)["tabs_written"] > 1
-    assert not gaps_of(on, tabs).run(KEY, silent)["computed"]
+    assert not shop.store.projects.findings(KEY)
+    assert gaps_of(on, tabs).run(KEY, silent) == {"computed": False}
+
+
+def test_a_refusal_is_said_and_waits_for_the_next_figures(shop, monkeypatch):
+    with monkeypatch.context() as only_here:
+        tabs, on, figures = failing(shop, only_here, retry=False, http_status=403)
+        assert "tabs_retry_in_s" not in figures
+        tabs.calls.clear()
+        assert gaps_of(on, tabs).run(KEY, silent) == {"computed": False}
+        assert not tabs.calls and shop.store.projects.findings(KEY)
+    tabs.broken = None
+    shop.clock.forward(1.0)
+    assert run(on, tabs)["tabs_written"] > 1
+    assert not shop.store.projects.findings(KEY)
