@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from backend.services.gaps.answers import Board
 
 ENDINGS = (".csv", ".tsv", ".json", ".parquet")
+_CELLS = 1_000_000  # in a group of rows of a Parquet file
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,14 +62,13 @@ def _write(services: Services, project: Project, board: Board, arguments: Argume
     """Returns the rows written."""
     from backend.formats.atomic import whole_file
     from backend.report.filled import LONG, as_json, delimited, long_records, wide_columns, wide_records
-    from backend.report.names import Names
+    from backend.report.names import names_of
     from backend.services.gaps.fill import control_of, filled, people_of
     from backend.services.overrides import settings_of
 
     mask = arguments.mask_names or settings_of(services.settings, project).mask_names
     people, control = people_of(board), control_of(board, arguments.control)
-    known = {each.annotator: each.name for each in services.store.votes.activity(project.key)}
-    names = Names({who: known.get(who, who) for who in people}, mask=mask)
+    names = names_of(services.statistics, services.store, project.key, people, mask=mask)
     tasks = filled(board, control, people, only_gaps=arguments.only_gaps)
     counted = Counted(
         wide_records(tasks, people, names, version=board.version) if arguments.wide
@@ -80,7 +80,7 @@ def _write(services: Services, project: Project, board: Board, arguments: Argume
             write_parquet(columns, counted, aside)
             return counted.rows
         about: Mapping[str, Cell] = {"project": project.label_studio_id, "control": control, "version": board.version}
-        pieces = as_json(about, counted) if ending == ".json" else delimited(
+        pieces = as_json(about, columns, counted) if ending == ".json" else delimited(
             columns, counted, "\t" if ending == ".tsv" else ",")
         with aside.open("w", encoding="utf-8", errors="replace", newline="") as file:
             file.writelines(pieces)
@@ -107,14 +107,20 @@ def write_parquet(columns: Sequence[str], rows: Counted, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = pa.schema([(name, _parquet_type(name)) for name in columns])
-    every = iter(rows)
+    schema = pa.schema([(_clean(name), _parquet_type(name)) for name in columns])
+    every, size = iter(rows), max(1, _CELLS // len(columns))
     with pq.ParquetWriter(path, schema) as writer:
-        while part := list(islice(every, 50_000)):
-            writer.write_table(pa.Table.from_pylist([dict(row) for row in part], schema=schema))
+        while part := list(islice(every, size)):
+            arrays = [pa.array([_clean(row[name]) for row in part], _parquet_type(name)) for name in columns]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
-def _parquet_type(column: str) -> object:
+def _clean(item: Any) -> Any:
+    """Half a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark as in the other files."""
+    return item.encode("utf-8", "replace").decode("utf-8") if isinstance(item, str) else item
+
+
+def _parquet_type(column: str) -> Any:
     import pyarrow as pa
 
     if column == "task":

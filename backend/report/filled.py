@@ -20,7 +20,7 @@ ABOUT = (
     "Rows whose source is \"predicted\" were not given by an annotator: Polyvox predicts what they would say, with the "
     "probability beside. Rows whose source is \"given\" are labels of annotators."
 )
-_ROWS = 500  # in one piece of text
+_CELLS = 100_000  # in one piece of text, so that it is small however many annotators there are
 
 
 def long_records(
@@ -61,23 +61,28 @@ def wide_records(
 
 def delimited(columns: Sequence[str], rows: Iterable[Mapping[str, Cell]], delimiter: str = ",") -> Iterator[str]:
     """CSV or TSV text, in pieces. Text that a spreadsheet would calculate gets an apostrophe in front."""
-    rows = iter(rows)
+    rows, size = iter(rows), _size(columns)
     part: list[Sequence[Cell]] = [columns]
     while part:
         file = io.StringIO()
         csv.writer(file, lineterminator="\r\n", delimiter=delimiter).writerows([safe(x) for x in row] for row in part)
         yield file.getvalue()
-        part = [[row[name] for name in columns] for row in islice(rows, _ROWS)]
+        part = [[row[name] for name in columns] for row in islice(rows, size)]
 
 
-def as_json(about: Mapping[str, Cell], rows: Iterable[Mapping[str, Cell]]) -> Iterator[str]:
-    """A JSON object with `about` and the rows, in pieces."""
+def as_json(about: Mapping[str, Cell], columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> Iterator[str]:
+    """A JSON object with `about` and the rows, in pieces. Its last member, `complete`, is missing in what broke off."""
     yield json.dumps({**about, "about": ABOUT})[:-1] + ', "rows": ['
-    rows, first = iter(rows), True
-    while part := list(islice(rows, _ROWS)):
+    rows, first, size = iter(rows), True, _size(columns)
+    while part := list(islice(rows, size)):
         yield ("" if first else ",\n") + ",\n".join(json.dumps(row) for row in part)
         first = False
-    yield "]}\n"
+    yield '], "complete": true}\n'
+
+
+def _size(columns: Sequence[str]) -> int:
+    """Rows of one piece."""
+    return max(1, _CELLS // len(columns))
 
 
 def _rounded(probability: float | None) -> float | None:

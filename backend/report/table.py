@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -16,7 +17,7 @@ from backend.report.names import Names
 
 Cell = float | int | str | None
 R = TypeVar("R")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet takes a cell that begins so for a formula
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # a spreadsheet takes a cell that begins so for a formula
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +64,17 @@ def as_csv(names: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> str:
 
 def safe(value: Cell) -> Any:
     """A cell of a CSV file."""
-    if isinstance(value, str) and value.startswith(FORMULA):
+    if isinstance(value, str) and value.startswith(FORMULA) and not _is_number(value):
         return "'" + value
     return "" if value is None else value
+
+
+def _is_number(text: str) -> bool:
+    """Of a label such as "-3.5": it calculates nothing, and with an apostrophe it would be another label."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _key(value: Cell) -> Any:

@@ -150,15 +150,18 @@ def _filled_csv() -> Schema:
     found = _get("The filled matrix: labels that were given, and predicted ones for gaps", {},
                  parameters=[CONTROL, _FORM, _ONLY])
     found["get"]["responses"]["200"]["content"] = {"text/csv": {"schema": {"type": "string"}}}
+    found["get"]["responses"] |= _errors("409")
     return found
 
 
 def _filled_json() -> Schema:
-    about: dict[str, Schema] = {"project": {"type": "string"}, "control": {"type": "string"},
+    about: dict[str, Schema] = {"project": {"type": "integer"}, "control": {"type": "string"},
                                 "version": {"type": ["string", "null"]}, "about": {"type": "string"},
-                                "rows": _list({"type": "object", "required": ["task"]})}
-    return _get("The filled matrix: labels that were given, and predicted ones for gaps", _object(about),
-                parameters=[CONTROL, _FORM, _ONLY])
+                                "rows": _list({"type": "object", "required": ["task"]}), "complete": {"const": True}}
+    found = _get("The filled matrix: labels that were given, and predicted ones for gaps", _object(about),
+                 parameters=[CONTROL, _FORM, _ONLY])
+    found["get"]["responses"] |= _errors("409")
+    return found
 
 
 def _rows(columns: Sequence[Column[Any]], schemas: dict[str, Schema]) -> Schema:

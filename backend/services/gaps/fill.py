@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from backend.errors import ClientError
 from backend.services.gaps.answers import Answer, Board, Chunk
 from backend.services.statistics.subject import label_text
+from model.errors import ModelError
 from model.spaces import MultipleChoice, SingleChoice, Space, Value
 
 Floats = NDArray[np.float64]
@@ -62,10 +63,13 @@ def people_of(board: Board) -> list[str]:
 
 
 def filled(board: Board, control: str, annotators: Sequence[str], *, only_gaps: bool = False) -> Iterator[FilledTask]:
-    """Every task, ids ascending; with `only_gaps` without the given labels. Raises ModelError."""
+    """Every task, ids ascending; with `only_gaps` without the given labels. Raises ClientError."""
     learned = np.array([who in set(board.source.people if board.source else ()) for who in annotators], np.bool_)
-    for chunk in board.chunks(board.store.tasks.ids(board.project.key), annotators):
-        yield from _of_chunk(board, control, annotators, chunk, learned, only_gaps)
+    try:
+        for chunk in board.chunks(board.store.tasks.ids(board.project.key), annotators):
+            yield from _of_chunk(board, control, annotators, chunk, learned, only_gaps)
+    except ModelError as error:
+        raise ClientError(f"The gaps cannot be filled: {error}.") from error
 
 
 def labels_of(space: Space, p: Floats, now: Sequence[str]) -> tuple[list[str], Floats]:
@@ -83,7 +87,10 @@ def labels_of(space: Space, p: Floats, now: Sequence[str]) -> tuple[list[str], F
     kept = kept / np.maximum(kept.sum(1, keepdims=True), 1e-12)
     if type(space) is SingleChoice:
         return [space.classes[at] for at in kept.argmax(1).tolist()], kept.max(1)
-    return [label_text(space.decode(row)) for row in kept], kept.max(1)
+    values = [space.decode(row) for row in kept]
+    # A number is the median, which need not lie in the likeliest bin.
+    bins = np.array([space.encode(value).argmax() for value in values], np.intp)
+    return [label_text(value) for value in values], kept[np.arange(len(kept)), bins]
 
 
 def _of_chunk(

@@ -11,7 +11,7 @@ from backend.report import words
 from backend.report.asked import Asked, whole
 from backend.report.links import Links, with_query
 from backend.report.names import Names
-from backend.report.table import Column, as_csv, ordered
+from backend.report.table import Column, as_csv, ordered, safe
 
 NAMES = Names({"10": "Zoe", "9": "", "deleted:4": "gone"}, mask=False)
 VALUE = Column(name="value", title="Value", help="", read=lambda row, names: row)
@@ -42,6 +42,13 @@ def test_masked_names_go_by_the_order_of_ids_and_tell_no_id():
     assert names.name("11") == "Somebody" and names.slug("11") == "unknown"
 
 
+def test_who_began_later_is_numbered_last_and_has_the_newest_name():
+    names = Names({"10": "Zoe", "12": "Abe"}, mask=True, later={"9": "new", "11": "newer", "12": "Abe"})
+    assert [names.slug(who) for who in ("10", "12", "9", "11")] == [f"annotator-{place}" for place in (1, 2, 3, 4)]
+    plain = Names({"10": "Zoe"}, mask=False, later={"9": "new", "10": "Zoë"})
+    assert (plain.name("9"), plain.name("10"), plain.find("9")) == ("new", "Zoë", "9")
+
+
 def test_rows_without_a_value_come_last_either_way():
     assert ordered([2, None, 3, 1], VALUE, NAMES, descending=False) == [1, 2, 3, None]
     assert ordered([2, None, 3, 1], VALUE, NAMES, descending=True) == [3, 2, 1, None]
@@ -64,6 +71,13 @@ def test_a_number_out_of_bounds_is_refused(given):
 def test_csv_quotes_and_defuses():
     text = as_csv(["a", "b"], [{"a": '=HYPERLINK("x")', "b": -1.5}, {"a": "x,\"y\"", "b": None}])
     assert text == 'a,b\r\n"\'=HYPERLINK(""x"")",-1.5\r\n"x,""y""",\r\n'
+
+
+@pytest.mark.parametrize("label, expected", [
+    ("-3.5", "-3.5"), ("+2e3", "+2e3"), ("-1+2", "'-1+2"), ("-inf", "'-inf"), ("-nan", "'-nan"), ("-", "'-"),
+    ("\n=1+1", "'\n=1+1"), ("=1", "'=1"), ("@x", "'@x"), (-3.5, -3.5), (None, "")])
+def test_negative_labels_stay_and_formulas_do_not(label, expected):
+    assert safe(label) == expected
 
 
 def test_links_are_relative_to_their_page():

@@ -25,8 +25,11 @@ from schemathesis.specs.openapi.checks import (
 
 from backend import app as app_module
 from backend.app import create_app
+from backend.report import filled
 from backend.report.pages import flag_id
 from backend.routes.openapi import document
+from backend.services.gaps import answers, fill
+from model.errors import ModelError
 from tests.backend.web.conftest import make_services
 from tests.backend.web.site_documents import CLASSES, KEY, NUMBER, Writer
 
@@ -223,15 +226,49 @@ def test_the_filled_matrix_as_csv_and_json(api):
     """Nothing is trained here, so votes alone fill the gaps of tasks that somebody labelled."""
     rows = list(csv.DictReader(io.StringIO(read(api, "filled.csv").get_data(as_text=True))))
     given = [row for row in rows if row["source"] == "given"]
-    filled = [row for row in rows if row["source"] == "predicted"]
-    assert len(given) == 130 and len(filled) == 130 * 5
-    assert {row["version"] for row in filled} == {"votes alone"}
-    assert all(0.0 < float(row["probability"]) <= 1.0 for row in filled)
+    predicted = [row for row in rows if row["source"] == "predicted"]
+    assert len(given) == 130 and len(predicted) == 130 * 5
+    assert {row["version"] for row in predicted} == {"votes alone"}
+    assert all(0.0 < float(row["probability"]) <= 1.0 for row in predicted)
     as_json = read(api, "filled.json?only=gaps").get_json()
-    assert [str(row["task"]) for row in as_json["rows"]] == [row["task"] for row in filled]
+    assert [str(row["task"]) for row in as_json["rows"]] == [row["task"] for row in predicted]
     assert "not given by an annotator" in as_json["about"]
+    assert as_json["project"] == NUMBER and as_json["complete"] is True
     wide = list(csv.DictReader(io.StringIO(read(api, "filled.csv?form=wide").get_data(as_text=True))))
     assert len(wide) == 130 and wide[0]["3 source"] in ("given", "predicted")
     for wrong in ("filled.csv?form=tall", "filled.json?only=some", "filled.csv?control=tone"):
         assert api.get(f"/api/projects/{NUMBER}/{wrong}").status_code == 400
     assert api.get("/api/projects/99/filled.csv").status_code == 404
+
+
+def test_one_export_at_a_time_and_the_place_is_free_again(api):
+    """While a file is being made or sent, another one is refused; afterwards, and whatever went wrong, it is not."""
+    address = f"/api/projects/{NUMBER}/filled.csv"
+    first = api.get(address)
+    assert first.status_code == 200 and int(first.headers["Content-Length"]) > 1
+    busy = api.get(address)
+    assert busy.status_code == 409 and busy.json == {"error": "Another export is being made; try again in a moment."}
+    first.close()
+    assert api.head(address).status_code == 200
+    assert api.get(f"{address}?control=tone").status_code == 400
+    assert len(read(api, "filled.csv").get_data()) == int(first.headers["Content-Length"])
+
+
+@pytest.mark.parametrize("error, status", [(ModelError("nothing fits"), 400), (ValueError("secret label"), 500)])
+@pytest.mark.parametrize("name", ["filled.csv", "filled.json"])
+def test_an_error_halfway_is_an_error_and_no_file(error, status, name, api, monkeypatch):
+    of_chunk, done = fill._of_chunk, []
+
+    def break_off(*given):
+        if done:
+            raise error
+        done.append(True)
+        return of_chunk(*given)
+
+    monkeypatch.setattr(answers, "CHUNK", 50)
+    monkeypatch.setattr(filled, "_CELLS", 16)
+    monkeypatch.setattr(fill, "_of_chunk", break_off)
+    answer = api.get(f"/api/projects/{NUMBER}/{name}")
+    assert answer.status_code == status and "secret" not in answer.json["error"]
+    monkeypatch.undo()
+    read(api, name)

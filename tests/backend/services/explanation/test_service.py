@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from backend.errors import ClientError, MediaError, NotFound, NotReady
-from backend.services.explanation.service import Explanations
+from backend.services.explanation.service import Explanations, _answer
 from backend.services.features import Features
+from model.explain.explanation import Explained
+from model.numbers import number_bins
+from model.spaces import Value
 from tests.backend.encoders import WordHashEncoder
 from tests.backend.services.politeness import KEY, START, snapshot
 from tests.backend.services.workshop import Workshop, workshop_of
@@ -71,6 +75,16 @@ def test_who_voted_comes_first_and_their_votes_are_shown(shop: Workshop) -> None
     assert [each.annotator for each in only.annotators] == ["3"]
     three = next(each for each in found.annotators if each.annotator == "3")
     assert only.annotators[0].attention == pytest.approx(three.attention, abs=1e-6)
+
+
+def test_the_confidence_of_a_number_is_that_of_the_bin_it_lies_in() -> None:
+    space = number_bins({Value.of_number(number): 1 for number in (0.0, 1.0, 2.0, 3.0, 4.0)})
+    p = np.array([[[0.46, 0.0, 0.08, 0.0, 0.46]]])
+    loaded: Any = SimpleNamespace(ladder=SimpleNamespace(spaces={"price": space}))
+    made: Any = SimpleNamespace(controls={"price": Explained(answer=np.eye(5)[:1], probability=np.array([0.46]))})
+    served: Any = {"price": SimpleNamespace(served=p)}
+    answer = _answer(loaded, made, served, "price", 0, None)
+    assert (answer.served, answer.confidence) == ("2.0", pytest.approx(0.08))
 
 
 def test_a_task_that_is_not_encoded_is_refused_and_nothing_is_encoded(shop: Workshop) -> None:

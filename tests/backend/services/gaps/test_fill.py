@@ -7,13 +7,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from backend.cli import main
+from backend.commands import fill as command
 from backend.errors import ClientError
 from backend.labeling import parse_config
+from backend.services.gaps.answers import FromVersion
 from backend.services.gaps.fill import GIVEN, PREDICTED, control_of, filled, labels_of, people_of
-from model.spaces import MultipleChoice, SingleChoice
+from backend.services.statistics.codec import encode
+from model.errors import ModelError
+from model.numbers import number_bins
+from model.spaces import MultipleChoice, SingleChoice, Value
 from tests.backend.services.gaps.test_service import gaps_of
 from tests.backend.services.politeness import CONFIG, KEY, LABEL_STUDIO_ID, answer, fill, snapshot, texts, vote
 from tests.backend.services.workshop import workshop, workshop_of
+from tests.backend.web.site_documents import Writer
 
 CONTROL = "politeness"
 
@@ -79,6 +85,13 @@ def test_classes_that_are_gone_are_not_predicted():
     np.testing.assert_allclose(sure, [0.8 * 0.9])
 
 
+def test_the_probability_of_a_number_is_that_of_the_bin_it_lies_in():
+    space = number_bins({Value.of_number(number): 1 for number in (0.0, 1.0, 2.0, 3.0, 4.0)})
+    labels, sure = labels_of(space, np.array([[0.46, 0.0, 0.08, 0.0, 0.46], [0.1, 0.7, 0.1, 0.1, 0.0]]), space.classes)
+    assert labels == ["2.0", "1.0"]
+    np.testing.assert_allclose(sure, [0.08, 0.7])
+
+
 def test_a_control_that_does_not_exist(shop):
     with pytest.raises(ClientError, match=CONTROL):
         control_of(board_of(shop), "tone")
@@ -101,6 +114,7 @@ def test_files_of_every_kind(shop, tmp_path, capsys):
     assert sum(line.endswith(",predicted,r1") for line in lines) == 60
     assert (tmp_path / "a.tsv").read_text().replace("\t", ",") == (tmp_path / "a.csv").read_text()
     data = json.loads((tmp_path / "a.json").read_text())
+    assert data["project"] == LABEL_STUDIO_ID and data["complete"] is True
     assert data["version"] == "r1" and "not given by an annotator" in data["about"] and len(data["rows"]) == 180
     table = pq.read_table(tmp_path / "a.parquet").to_pylist()
     assert table == data["rows"]
@@ -120,6 +134,40 @@ def test_wrong_usage_is_a_sentence(shop, tmp_path, capsys):
     assert run(shop, "fill", "99", "-o", str(tmp_path / "x.csv")) == 1
     assert run(shop, "fill", number, "-o", str(tmp_path / "x.csv"), "--control", "tone") == 1
     assert capsys.readouterr().err.count("polyvox:") == 4
+
+
+def test_what_cannot_be_predicted_is_a_sentence(shop, tmp_path, capsys, monkeypatch):
+    def fail(*given):
+        raise ModelError("the features are of another make")
+
+    monkeypatch.setattr(FromVersion, "answer", fail)
+    assert run(shop, "fill", str(LABEL_STUDIO_ID), "-o", str(tmp_path / "x.parquet")) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert said == "polyvox: The gaps cannot be filled: the features are of another make."
+    assert not list(tmp_path.glob("*x.parquet*"))
+
+
+def test_parquet_files_have_groups_of_so_many_cells_and_text_that_utf_8_can_hold(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "_CELLS", 8)
+    rows = [{"task": at, "a\ud800 label": "half \ud800", "a probability": None, "version": "r1"} for at in range(5)]
+    command.write_parquet(list(rows[0]), command.Counted(iter(rows)), tmp_path / "a.parquet")
+    file = pq.ParquetFile(tmp_path / "a.parquet")
+    assert [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)] == [2, 2, 1]
+    table = file.read().to_pylist()
+    assert table[4] == {"task": 4, "a? label": "half ?", "a probability": None, "version": "r1"}
+    command.write_parquet(["task"] * 9, command.Counted(iter(rows)), tmp_path / "wide.parquet")
+    assert pq.ParquetFile(tmp_path / "wide.parquet").num_row_groups == 5
+
+
+def test_masked_numbers_are_those_of_the_pages(shop, tmp_path):
+    """The figures know annotator 3 only; the others began later."""
+    figures = encode(Writer(annotators=1, key=KEY).annotators())
+    shop.store.statistics.replace(KEY, "v1", {("annotators", ""): figures})
+    assert run(shop, "fill", str(LABEL_STUDIO_ID), "-o", str(tmp_path / "a.json"), "--mask-names") == 0
+    rows = json.loads((tmp_path / "a.json").read_text())["rows"]
+    for task in (1, 2, 5, 6):
+        assert {row["annotator"]: row["label"] for row in rows if row["task"] == task} == {
+            f"annotator-{place}": answer(who, texts()[task - 1]) for place, who in enumerate("312", 1)}
 
 
 def test_before_the_first_version_votes_fill_what_they_can(tmp_path):
