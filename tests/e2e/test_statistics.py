@@ -111,7 +111,7 @@ def assert_no_votes(owner: Any, polyvox: Polyvox, project: int, tasks: list[int]
     account = owner.call("GET", "/api/current-user/whoami")["id"]
     newest = None
     for task in tasks:
-        (signed,) = [each for each in owner.call("GET", f"/api/tasks/{task}/")["annotations"]
+        (signed,) = [each for each in owner.call("GET", f"/api/tasks/{task}/annotations/")
                      if each["completed_by"] == account]
         assert signed["result"][0]["meta"]["text"][0].startswith("Predicted by Polyvox")
         newest = signed["id"]
