@@ -17,6 +17,7 @@ async function swap(address, { push }) {
     main.replaceWith(fresh.querySelector("main"));
     document.title = fresh.title;
     if (push) history.pushState(null, "", address);
+    shown = location.pathname + location.search;
     if (words) focusOn(words);
   } catch {
     location.assign(address); // the page itself says what is wrong
@@ -110,5 +111,9 @@ document.addEventListener("submit", (event) => {
   }
 });
 
-addEventListener("popstate", () => swap(location.href, { push: false }));
+// A jump within the page is one, too: swapping then would take the focus away from where it went.
+let shown = location.pathname + location.search;
+addEventListener("popstate", () => {
+  if (location.pathname + location.search !== shown) swap(location.href, { push: false });
+});
 jobs();
