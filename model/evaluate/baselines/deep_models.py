@@ -10,6 +10,7 @@ Shape legend: n rows (a unit and an annotator each), A annotators, D dim, H hidd
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import cast
 
 import torch
@@ -36,7 +37,7 @@ class Trunk(nn.Module):
         return cast(Tensor, self.out(h)).view(len(h), *self.shape)
 
 
-class Deep(nn.Module):
+class Deep(nn.Module, ABC):
     """An annotator model: log-probabilities of the answers of rows of units and annotators."""
 
     rows = 20_000  # at most so many at once when everybody is asked
@@ -45,9 +46,9 @@ class Deep(nn.Module):
         super().__init__()
         self.annotators, self.dim, self.questions, self.answers = annotators, dim, questions, answers
 
+    @abstractmethod
     def forward(self, x: Tensor, who: Tensor) -> Tensor:
         """(n, D) and (n,) -> (n, G, K), log-probabilities."""
-        raise NotImplementedError
 
     def loss(self, x: Tensor, who: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         """Mean loss of votes y (n, G) with weights (n,): their negative log-likelihood, nats."""

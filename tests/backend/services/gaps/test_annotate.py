@@ -4,12 +4,11 @@ import pytest
 
 from backend.cli import main
 from backend.errors import ClientError, LabelStudioError
-from backend.labeling import parse_config
 from backend.labeling.annotations import read_task
 from backend.services.gaps.annotate import annotate
-from tests.backend.services.gaps.test_service import gaps_of
-from tests.backend.services.politeness import KEY, LABEL_STUDIO_ID, texts
-from tests.backend.services.workshop import silent, workshop_of
+from tests.backend.services.gaps.test_fill import board_of
+from tests.backend.services.politeness import LABEL_STUDIO_ID
+from tests.backend.services.workshop import silent
 
 ACCOUNT = 77
 
@@ -37,19 +36,6 @@ class Office:
         self.calls += 1
         return {task: {"id": task, "data": {"text": "x"}, "annotations": self.annotations.get(task, [])}
                 for task in ids if task not in self.gone}
-
-
-@pytest.fixture
-def shop(template, tmp_path):
-    made = workshop_of(template, tmp_path / "shop")
-    made.features.texts(texts())
-    yield made
-    made.close()
-
-
-def board_of(shop):
-    project = shop.store.projects.get(KEY)
-    return gaps_of(shop).board(project, parse_config(project.label_config))
 
 
 def test_what_is_sure_is_written_once_and_is_no_vote(shop):

@@ -24,14 +24,6 @@ from tests.backend.web.site_documents import Writer
 CONTROL = "politeness"
 
 
-@pytest.fixture
-def shop(template, tmp_path):
-    made = workshop_of(template, tmp_path / "shop")
-    made.features.texts(texts())
-    yield made
-    made.close()
-
-
 def board_of(shop):
     project = shop.store.projects.get(KEY)
     return gaps_of(shop).board(project, parse_config(project.label_config))

@@ -10,22 +10,12 @@ import pytest
 from model.errors import ModelError, NotEnoughVotes
 from model.evaluate.baselines import BASELINES
 from model.evaluate.baselines.deep import DEEP
-from model.evaluate.harness import make_fold
 from model.evaluate.problem import make_problem
 from model.simulate import simulate_annotators
 from model.spaces import ValueKind
+from tests.model.evaluate.baselines.test_naive_and_gaps import by_name, halves
 
 SHORT = tuple(replace(baseline, epochs=2) for baseline in DEEP)
-
-
-def by_name(baseline):
-    return baseline.name
-
-
-def halves(problem):
-    train = problem.votes.unit % 4 != 0
-    units = [problem.votes.units[index] for index in np.unique(problem.votes.unit[~train])]
-    return make_fold(problem, train, 0, "cpu"), problem.votes.select(~train), units
 
 
 @pytest.fixture(scope="module")
