@@ -107,8 +107,10 @@ def run_job(services: Services, job: Job, *, owner: str, stop: threading.Event |
             return
         services.store.jobs.give_back(job.id, owner, error="The job process was stopped.")
     except JobFailed as error:
+        _note_outage(services, job, error)
         _fail(services, job, owner, str(error), retry_in_s=error.retry_in_s)
     except LabelStudioError as error:
+        _note_outage(services, job, error)
         retry_in_s = growing(RETRY_S[0], job.attempts, RETRY_S[1]) if error.retry else None
         _fail(services, job, owner, str(error), retry_in_s=retry_in_s)
     except PolyvoxError as error:
@@ -125,6 +127,13 @@ def run_job(services: Services, job: Job, *, owner: str, stop: threading.Event |
         services.store.jobs.finish(job.id, owner, figures=figures)
         logger.info("%s of project %s is done", job.kind, job.project)
         _follow_up(services, job, figures)
+
+
+def _note_outage(services: Services, job: Job, error: Exception) -> None:
+    """Label Studio may have stored, when it failed, what it did not stamp (see `services.reconcile`)."""
+    failed = any(isinstance(each, LabelStudioError) and each.retry for each in (error, error.__cause__))
+    if failed and services.store.projects.get(job.project) is not None:
+        services.store.projects.want_reread(job.project)
 
 
 def _fail(services: Services, job: Job, owner: str, error: str, *, retry_in_s: float | None) -> None:

@@ -40,9 +40,11 @@ class ProjectStore(Protocol):
     def update_settings(self, key: str, changes: Mapping[str, Any]) -> None: ...
     def sync_state(self, key: str) -> records.SyncState: ...
     def set_sync_state(self, key: str, state: records.SyncState) -> None:
-        """All of it but `sweep_wanted`, which others may set meanwhile."""
+        """All of it but `sweep_wanted` and `reread_wanted`, which others may set meanwhile."""
     def want_sweep(self, key: str) -> None:
         """Ask for a comparison of all task ids by the next run that begins."""
+    def want_reread(self, key: str) -> None:
+        """Ask for every task to be read again by the next run that begins."""
     def findings(self, key: str) -> list[str]:
         """Sentences of all checks of the project, for people; [] where nothing is wrong."""
     def set_findings(self, key: str, check: str, sentences: Sequence[str]) -> None:

@@ -43,6 +43,8 @@ class SyncState:
     cursor_id: int = 0  # its id; ties on updated_at are broken by id
     last_sweep: datetime | None = None  # beginning of the run that last compared all ids
     sweep_wanted: datetime | None = None  # when a comparison was last asked for; only `want_sweep` changes it
+    last_reread: datetime | None = None  # beginning of the run that last had every task read again
+    reread_wanted: datetime | None = None  # when Label Studio last failed; only `want_reread` changes it
     last_success: datetime | None = None
     last_error: str = ""  # sentence for the status page; "" when the last try went well
     failures: int = 0  # in a row

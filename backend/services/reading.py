@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -157,14 +157,7 @@ def recovered(store: Store, key: str) -> None:
 
 
 def _with(state: SyncState, *, last_error: str, failures: int) -> SyncState:
-    return SyncState(
-        cursor_time=state.cursor_time,
-        cursor_id=state.cursor_id,
-        last_sweep=state.last_sweep,
-        last_success=state.last_success,
-        last_error=last_error,
-        failures=failures,
-    )
+    return replace(state, last_error=last_error, failures=failures)
 
 
 def _orphans(raw_tasks: Iterable[Mapping[str, Any]]) -> list[int]:

@@ -9,6 +9,11 @@ stamped before it can still turn up, and the overlap is left out: a big import i
 
 A sweep, now and then, compares all ids: what is gone is removed, what was missed is marked to be read.
 
+Label Studio stores an annotation first and stamps its task in a second transaction. Where it is killed in between, or
+its database is locked, the task keeps its old `updated_at` and no walk sees the annotation. So after an outage, and
+once a day, every task is marked to be read again. That costs as much as the first walk; it is begun at most so often
+that Label Studio is asked for `REREAD_RATE` tasks a second on the average.
+
 Predictions that Label Studio keeps from before Polyvox' database was lost have numbers, too; new versions begin above.
 """
 
@@ -26,7 +31,7 @@ import numpy as np
 from backend.errors import JobFailed, LabelStudioError
 from backend.labeling import LabelConfig
 from backend.ports import Clock, LabelStudio, Progress, Store
-from backend.records import Project, SyncState
+from backend.records import EVERY_TASK, Project, SyncState
 from backend.services import webhook_check
 from backend.services.reading import Reader, failed
 from backend.services.webhook_check import SECRET_HEADER
@@ -37,6 +42,8 @@ logger = logging.getLogger(__name__)
 OVERLAP = timedelta(seconds=120)
 OURS = re.compile(r"(?:consensus|annotator:.+)@r([0-9]{1,9})", re.DOTALL)  # names of versions of predictions
 SETTLED = OVERLAP + timedelta(minutes=8)  # by as much may our clock differ from Label Studio's
+REREAD_EVERY = timedelta(days=1)
+REREAD_RATE = 20.0  # tasks a second
 PAGE = 200  # tasks with all their annotations in memory at a time
 
 
@@ -51,6 +58,7 @@ class Figures:
     removed: int = 0
     missed: int = 0  # found by the sweep only
     swept: bool = False
+    reread: bool = False  # every task was marked to be read again
 
 
 class Reconciler:
@@ -81,13 +89,17 @@ class Reconciler:
             if self._sweep_is_due(state):
                 progress(0.95, "comparing task ids")
                 self._sweep(project, _count(raw), figures)
+            if self._reread_is_due(key, state, began):
+                self._store.tasks.mark_dirty(key, [EVERY_TASK])
+                figures.reread = True
         except (LabelStudioError, JobFailed) as error:
             raise failed(self._store, key, error) from error
         # The state is as of the beginning: what changed since then may have been passed already.
         swept = began if figures.swept else state.last_sweep
-        self._store.projects.set_sync_state(
-            key, replace(state, last_sweep=swept, last_success=began, last_error="", failures=0)
-        )
+        reread = began if figures.reread or state.last_reread is None else state.last_reread
+        self._store.projects.set_sync_state(key, replace(
+            state, last_sweep=swept, last_reread=reread, last_success=began, last_error="", failures=0,
+        ))
         return vars(figures)
 
     def _walk(self, project: Project, expected: int, figures: Figures, progress: Progress) -> None:
@@ -126,6 +138,14 @@ class Reconciler:
         if state.last_sweep is None or (state.sweep_wanted is not None and state.sweep_wanted >= state.last_sweep):
             return True
         return self._clock() - state.last_sweep >= timedelta(seconds=self._settings.sweep_every_s)
+
+    def _reread_is_due(self, key: str, state: SyncState, now: datetime) -> bool:
+        if state.last_reread is None:  # the first walk reads everything
+            return False
+        passed = now - state.last_reread
+        wanted = state.reread_wanted is not None and state.reread_wanted >= state.last_reread
+        spacing = timedelta(seconds=self._store.tasks.count(key) / REREAD_RATE)
+        return passed >= spacing and (wanted or passed >= REREAD_EVERY)
 
     def _sweep(self, project: Project, expected: int, figures: Figures) -> None:
         # Known ids are read first, so that a task that comes in meanwhile cannot look deleted.

@@ -92,6 +92,8 @@ class SqlProjectStore:
             cursor_id=row.cursor_id,
             last_sweep=optional_time(row.last_sweep),
             sweep_wanted=optional_time(row.sweep_wanted),
+            last_reread=optional_time(row.last_reread),
+            reread_wanted=optional_time(row.reread_wanted),
             last_success=optional_time(row.last_success),
             last_error=row.last_error,
             failures=row.failures,
@@ -103,6 +105,7 @@ class SqlProjectStore:
             "cursor_time": optional_us(state.cursor_time),
             "cursor_id": state.cursor_id,
             "last_sweep": optional_us(state.last_sweep),
+            "last_reread": optional_us(state.last_reread),
             "last_success": optional_us(state.last_success),
             "last_error": state.last_error,
             "failures": state.failures,
@@ -113,9 +116,17 @@ class SqlProjectStore:
 
     def want_sweep(self, key: str) -> None:
         """See `ports.ProjectStore`. Raises NotFound."""
+        self._want(key, "sweep_wanted")
+
+    def want_reread(self, key: str) -> None:
+        """See `ports.ProjectStore`. Raises NotFound."""
+        self._want(key, "reread_wanted")
+
+    def _want(self, key: str, column: str) -> None:
         with self._db.write() as connection:
             row_id = project_id(connection, key)
-            connection.execute(update(projects).where(projects.c.id == row_id).values(sweep_wanted=self._db.now_us()))
+            statement = update(projects).where(projects.c.id == row_id)
+            connection.execute(statement.values({column: self._db.now_us()}))
 
     def findings(self, key: str) -> list[str]:
         """See `ports.ProjectStore`."""

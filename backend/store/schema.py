@@ -99,6 +99,8 @@ projects = Table(
     Column("cursor_id", BigInteger, nullable=False),
     Column("last_sweep", BigInteger),
     Column("sweep_wanted", BigInteger),
+    Column("last_reread", BigInteger),
+    Column("reread_wanted", BigInteger),
     Column("last_success", BigInteger),
     Column("last_error", SafeText, nullable=False),
     Column("failures", Integer, nullable=False),

@@ -304,3 +304,27 @@ def test_tabs_that_failed_are_tried_again_and_nothing_is_forced(tmp_path: Path) 
     queue_and_run(services, JobKind.GAPS, {"force": True})
     assert waiting(services) == {JobKind.GAPS: {}}
     assert gaps_due(services) == NOW + timedelta(seconds=30)
+
+
+def from_an_outage(retry: bool) -> JobFailed:
+    failed = JobFailed("down", retry_in_s=5.0)
+    failed.__cause__ = LabelStudioError("down", retry=retry)
+    return failed
+
+
+@pytest.mark.parametrize(("error", "outage"), [
+    (LabelStudioError("down", retry=True), True),
+    (LabelStudioError("no such project", retry=False), False),
+    (from_an_outage(retry=True), True),
+    (from_an_outage(retry=False), False),
+    (JobFailed("nothing to train on"), False),
+])
+def test_after_an_outage_of_label_studio_every_task_is_to_be_read(
+    tmp_path: Path, error: Exception, outage: bool
+) -> None:
+    services = small_services(tmp_path, on_deliver=raising(error), **LABEL_STUDIO)
+    queue_and_run(services, JobKind.DELIVER)
+    assert services.store.projects.sync_state("1.1").reread_wanted is None  # a project that is not known
+    services.store.projects.ensure("1.1")
+    queue_and_run(services, JobKind.DELIVER)
+    assert (services.store.projects.sync_state("1.1").reread_wanted is not None) == outage

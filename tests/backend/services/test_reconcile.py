@@ -9,7 +9,7 @@ import pytest
 
 from backend.errors import JobFailed, LabelStudioError
 from backend.records import EVERY_TASK, OwnPrediction
-from backend.services.reconcile import OVERLAP, SETTLED
+from backend.services.reconcile import OVERLAP, REREAD_EVERY, REREAD_RATE, SETTLED
 from tests.backend.fakes import CHOICES
 from tests.backend.services.reading_bench import Bench, bench
 
@@ -34,6 +34,7 @@ def test_the_first_run_reads_everything(at: Bench) -> None:
     figures = at.reconcile()
     assert figures == {
         "read": 8, "tasks": 8, "changed_votes": 8, "unreadable": 0, "removed": 0, "missed": 0, "swept": True,
+        "reread": False,
     }
     assert at.labels() == {(task_id, "5"): "A" for task_id in ids}
     project = at.store.projects.get(at.key)
@@ -365,3 +366,58 @@ def test_a_token_that_may_not_look_at_models_stops_nothing(
     monkeypatch.setattr(at.studio, call, forbidden)
     assert at.reconcile()["tasks"] == 1
     assert at.store.projects.findings(at.key) == []
+
+
+def unstamped(at: Bench, ids: list[int]) -> None:
+    """Label Studio stores an annotation, deletes one and changes one, and is killed each time before it stamps."""
+    stamps = {task_id: at.studio.tasks[task_id]["updated_at"] for task_id in ids}
+    at.studio.now += timedelta(hours=1)
+    at.studio.annotate(ids[0], 6, "B")
+    at.studio.delete_annotation(at.studio.tasks[ids[1]]["annotations"][0]["id"])
+    at.studio.change(at.studio.tasks[ids[2]]["annotations"][0]["id"], "C")
+    for task_id, stamp in stamps.items():
+        at.studio.tasks[task_id]["updated_at"] = stamp
+
+
+def caught_up(at: Bench, ids: list[int]) -> bool:
+    labels = at.labels()
+    return (ids[0], "6") in labels and (ids[1], "5") not in labels and labels[ids[2], "5"] == "C"
+
+
+def test_after_an_outage_changes_that_were_not_stamped_are_found(at: Bench) -> None:
+    ids = fill(at, 3)
+    at.studio.now += OVERLAP + timedelta(seconds=1)
+    fill(at, 1)
+    at.reconcile()
+    unstamped(at, ids)
+    assert at.reconcile()["reread"] is False and not at.dirty()
+    assert not caught_up(at, ids)  # as no walk can see them
+    at.store.projects.want_reread(at.key)
+    at.studio.now += timedelta(seconds=1)
+    assert at.reconcile()["reread"] is True
+    assert at.sync()["tasks"] == 4 and caught_up(at, ids)
+    at.studio.now += timedelta(hours=1)
+    assert at.reconcile()["reread"] is False
+
+
+def test_once_a_day_every_task_is_read_again(at: Bench) -> None:
+    ids = fill(at, 3)
+    at.studio.now += OVERLAP + timedelta(seconds=1)
+    fill(at, 1)
+    at.reconcile()
+    unstamped(at, ids)
+    at.later = REREAD_EVERY
+    assert at.reconcile()["reread"] is True
+    at.sync()
+    assert caught_up(at, ids)
+    assert at.reconcile()["reread"] is False
+
+
+def test_outages_one_after_the_other_do_not_keep_label_studio_busy(at: Bench) -> None:
+    fill(at, 40)
+    at.reconcile()
+    at.studio.now += timedelta(seconds=40 / REREAD_RATE - 0.5)
+    at.store.projects.want_reread(at.key)
+    assert at.reconcile()["reread"] is False
+    at.studio.now += timedelta(seconds=0.5)
+    assert at.reconcile()["reread"] is True  # it was not forgotten

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from backend.errors import ClientError, NotFound
@@ -53,6 +55,16 @@ def test_sync_state_comes_back_as_it_was(store: SqlStore) -> None:
     )
     store.projects.set_sync_state(KEY, state)
     assert store.projects.sync_state(KEY) == state
+
+
+def test_a_wanted_reread_is_not_forgotten_either(store: SqlStore, clock: FakeClock) -> None:
+    before = store.projects.sync_state(KEY)
+    store.projects.want_reread(KEY)
+    store.projects.set_sync_state(KEY, replace(before, last_reread=NOON))
+    state = store.projects.sync_state(KEY)
+    assert (state.reread_wanted, state.last_reread, state.sweep_wanted) == (clock.now, NOON, None)
+    with pytest.raises(NotFound):
+        store.projects.want_reread("9.9")
 
 
 def test_a_wanted_sweep_is_not_forgotten_by_a_run_that_does_not_know_of_it(store: SqlStore, clock: FakeClock) -> None:
