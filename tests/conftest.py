@@ -1,7 +1,7 @@
-"""How the tests are spread over processes: what talks to a real Label Studio in one, everything else file by file.
+"""How the tests are spread over processes: end-to-end tests in two rows, everything else file by file.
 
-End-to-end tests mostly wait, and they share one Label Studio, so they stay together in one process and start first;
-meanwhile the others use the rest of the machine (`make test` has pytest-xdist do that).
+End-to-end tests mostly wait, so two rows of them, each with a Label Studio of its own, start first, and the other tests
+use the rest of the machine (`make test` has pytest-xdist do that). A row stays in one process.
 """
 
 from __future__ import annotations
@@ -10,14 +10,27 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-END_TO_END = ("tests/e2e/", "tests/chaos/")
+KILLING = "tests/chaos/"
+FIRST_ROW = (
+    "tests/e2e/test_container_commands", "tests/e2e/test_demo", "tests/e2e/test_first_light", "tests/e2e/test_rq",
+    KILLING,
+)
+SECOND_ROW = "tests/e2e/"
+
+
+def row(nodeid: str) -> int | None:
+    """In which row a test stands; None where it is not end to end."""
+    if nodeid.startswith(FIRST_ROW):
+        return 1
+    return 2 if nodeid.startswith(SECOND_ROW) else None
 
 
 class ByFile(LoadScopeScheduling):
-    """A file is tested in one process, and all end-to-end files in the same one."""
+    """A file is tested in one process, and so is a row."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "end to end" if nodeid.startswith(END_TO_END) else nodeid.partition("::")[0]
+        number = row(nodeid)
+        return nodeid.partition("::")[0] if number is None else f"end to end {number}"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
@@ -26,5 +39,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the end-to-end tests, which take longest; those that kill come when the machine has become quiet."""
-    items.sort(key=lambda item: (not item.nodeid.startswith(END_TO_END), item.nodeid.startswith(END_TO_END[1])))
+    """Start with the rows, which take longest; tests that kill end theirs, when the machine has become quieter."""
+    items.sort(key=lambda item: (row(item.nodeid) or 3, item.nodeid.startswith(KILLING)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -96,9 +97,15 @@ class LabelStudio:
 def template(cache: Path) -> Path:
     """A data folder with the owner, the organisation and annotators; made once, then copied by every start."""
     ready = cache / TEMPLATE
-    if ready.exists():
-        return ready
     cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{TEMPLATE}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another test process may be making it; two would take twice as long
+        if not ready.exists():
+            _prepare(cache, ready)
+    return ready
+
+
+def _prepare(cache: Path, ready: Path) -> None:
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         data = Path(scratch) / "data"
         port = free_port()
@@ -107,12 +114,7 @@ def template(cache: Path) -> Path:
             client = Client(url(port), OWNER.token)
             accounts = [client.sign_up(email, PASSWORD).to_json() for email in ANNOTATORS]
         (data / "accounts.json").write_text(json.dumps(accounts))
-        try:
-            os.rename(data, ready)
-        except OSError:  # another test session was quicker
-            if not ready.exists():
-                raise
-    return ready
+        os.rename(data, ready)
 
 
 def start(cache: Path, folder: Path, env: Mapping[str, str]) -> LabelStudio:
