@@ -31,6 +31,7 @@ from backend.registry import Loaded, Registry
 from backend.services import delivery_plan as plan
 from backend.services.drafts import Drafts
 from backend.services.features import Features
+from backend.services.one_ahead import OneAhead
 from backend.services.overrides import settings_of
 from backend.services.prediction import Prediction, trained_on
 from backend.services.served import ReadyTask, consensus_version, own_version
@@ -38,7 +39,8 @@ from backend.settings import Settings
 
 log = logging.getLogger(__name__)
 
-CALL_SIZE = 12_000  # predictions in one import: Label Studio takes about a second for each call, however small
+CALL_SIZE = 12_000  # predictions in one import, at most
+SMALL_CALL = 1500  # at least, but for the last: Label Studio takes about a second for each call, however small
 CHUNK = 256  # tasks in one forward
 RETRY_S = 15.0
 IDLE_S = 5.0  # without a new vote for this long Label Studio counts as idle
@@ -216,20 +218,22 @@ class Delivery:
         return self._label_studio.predicted_tasks(this.project.label_studio_id, version)
 
     def _import(self, this: Round, progress: Progress) -> None:
+        """Send what waits whenever Label Studio is done with what it was sent before; predict meanwhile."""
         ids = sorted(this.consensus | set(this.wanted))
         waiting: list[Item] = []
-        for begin in range(0, len(ids), CHUNK):
-            progress(0.05 + 0.75 * begin / len(ids), f"delivered {begin} of {len(ids)} tasks")
-            waiting.extend(self._items(this, ids[begin : begin + CHUNK]))
-            if this.found:
-                self._store.deliveries.set_own(this.project.key, this.found)
-                this.found.clear()
-            while len(waiting) >= CALL_SIZE:
-                self._send(this, waiting[:CALL_SIZE])
-                del waiting[:CALL_SIZE]
-        if waiting:
-            progress(0.8, "sending the rest")
-            self._send(this, waiting)
+        with OneAhead() as sending:
+            for begin in range(0, len(ids), CHUNK):
+                progress(0.05 + 0.75 * begin / len(ids), f"delivered {begin} of {len(ids)} tasks")
+                waiting.extend(self._items(this, ids[begin : begin + CHUNK]))
+                if this.found:
+                    self._store.deliveries.set_own(this.project.key, this.found)
+                    this.found.clear()
+                while len(waiting) >= CALL_SIZE or (sending.free and len(waiting) >= SMALL_CALL):
+                    self._send(this, waiting[:CALL_SIZE], sending)
+                    del waiting[:CALL_SIZE]
+            if waiting:
+                progress(0.8, "sending the rest")
+                self._send(this, waiting, sending)
 
     def _items(self, this: Round, ids: Sequence[int]) -> Iterator[Item]:
         """The predictions to send for a chunk of tasks, consensus before own, tasks ascending."""
@@ -267,22 +271,27 @@ class Delivery:
             this.present[version] = self._has(this, version)
         return this.present[version]
 
-    def _send(self, this: Round, items: Sequence[Item]) -> None:
-        """One import, between two notes: what is under way, and what is done."""
+    def _send(self, this: Round, items: Sequence[Item], sending: OneAhead) -> None:
+        """Begin one import, between two notes: what is under way, and what is done."""
         key, own = this.project.key, [item.own for item in items if item.own is not None]
+        payload = [{"task": item.task_id, **item.prediction} for item in items]
+
+        def done() -> None:
+            if own:
+                self._store.deliveries.set_own(key, own)
+                this.own.update({(entry.task_id, entry.annotator): entry for entry in own})
+            this.figures["own"] += len(own)
+            this.figures["consensus"] += len(payload) - len(own)
+            if this.delivery is not None:
+                this.delivery = replace(this.delivery, imported_through=payload[-1]["task"])
+                self._store.deliveries.save(this.delivery)
+
+        sending.settle()
         self._prediction.remember(this.project, sorted({item.task_id for item in items}), this.arm, name=this.name)
         if own:
             self._store.deliveries.set_own(key, [plan.pending(entry) for entry in own])
-        payload = [{"task": item.task_id, **item.prediction} for item in items]
-        self._label_studio.import_predictions(this.project.label_studio_id, payload)
-        if own:
-            self._store.deliveries.set_own(key, own)
-            this.own.update({(entry.task_id, entry.annotator): entry for entry in own})
-        this.figures["own"] += len(own)
-        this.figures["consensus"] += len(items) - len(own)
-        if this.delivery is not None:
-            this.delivery = replace(this.delivery, imported_through=items[-1].task_id)
-            self._store.deliveries.save(this.delivery)
+        number = this.project.label_studio_id
+        sending.start(lambda: self._label_studio.import_predictions(number, payload), done)
 
     def _doubled(self, this: Round) -> list[str]:
         """Versions that some task has twice: Label Studio went on with an import whose answer nobody waited for, and

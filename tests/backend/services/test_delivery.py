@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +16,7 @@ from backend.labeling import in_control_arm, task_in_control_arm
 from backend.ports import LabelStudio
 from backend.records import DeliveryStep
 from backend.services.delivery import Delivery
+from backend.services.prediction import Prediction
 from tests.backend.encoders import WordHashEncoder
 from tests.backend.services.politeness import KEY, LABEL_STUDIO_ID, answer, fill, snapshot, texts, vote
 from tests.backend.services.shelf import Crash, PredictionShelf
@@ -94,6 +96,30 @@ def test_large_deliveries_go_in_large_calls(
     assert shelf.calls.count("import_predictions") == 3  # 80 predictions
     assert len(shelf.predictions) == 80
     assert set(shelf.of("consensus@r1")) == OPEN
+
+
+def test_predictions_are_computed_while_label_studio_stores_others(
+    shop: Workshop, shelf: PredictionShelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery_module, "SMALL_CALL", 8)
+    monkeypatch.setattr(delivery_module, "CHUNK", 7)
+    third, chunks = threading.Event(), itertools.count(1)
+    compute, store = Prediction.compute, shelf.import_predictions
+
+    def computed(*arguments: Any) -> Any:
+        if next(chunks) == 3:
+            third.set()
+        return compute(*arguments)
+
+    def stored(*arguments: Any) -> int:
+        assert third.wait(20), "nothing was computed meanwhile"
+        return store(*arguments)
+
+    monkeypatch.setattr(Prediction, "compute", computed)
+    monkeypatch.setattr(shelf, "import_predictions", stored)
+    deliver(shop, shelf)
+    assert shelf.calls.count("import_predictions") == 2  # what is ready first, and all that was computed meanwhile
+    assert len(shelf.predictions) == 80
 
 
 def test_that_predictions_can_be_seen_is_remembered_before_they_are_sent(
