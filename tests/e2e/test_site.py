@@ -171,7 +171,8 @@ def test_the_sample_shows_what_the_api_says(browser: Browser, tmp_path: Path, pi
     """Real statistics of simulated votes. With --screenshots a version is trained and docs/qa.md gets its pictures."""
     services = sample_services(tmp_path, train=pictures is not None)
     shots = (("overview", "light", DESKTOP, "qa-overview"), ("annotators", "light", DESKTOP, "qa-annotators"),
-             ("flags", "dark", DESKTOP, "qa-flags-dark"), ("annotators/2", "light", PHONE, "qa-profile-phone"))
+             ("flags", "dark", DESKTOP, "qa-flags-dark"), ("gaps", "light", DESKTOP, "qa-gaps"),
+             ("annotators/2", "light", PHONE, "qa-profile-phone"))
     with running(services) as sample:
         for name, scheme, size, picture in shots:
             context = browser.new_context(color_scheme=scheme, viewport=size)
