@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from model.config import LadderConfig, NetworkConfig
 from model.dataset import Dataset, Targets
+from model.ensemble.control import ControlState
 from model.ensemble.gap_rungs import OutOfSample, with_network
+from model.ensemble.kept import keep
 from model.ensemble.pooled import PENALTIES, Pooled, fit_pooled
 from model.ensemble.predictor import Ladder
 from model.ensemble.prior import fit_prior
@@ -35,6 +37,7 @@ _ENOUGH_SCORED = 20  # votes of a fold given without a pre-annotation; with fewe
 _OVERLAP_S = 600.0  # a vote may arrive after one that was given later: so much is gone through twice
 _NEW_SHARE = 0.05  # newcomers matter when they have more of the votes than this
 _NEW_VOTES = 40  # or one of them has as many
+_LOOKED_AT = 500  # units that a brief training is stopped on, or three times those with new votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,7 @@ class CrossFit:
     history: History
     warm: bool
     brief: bool  # only the units with new votes and some others were gone through
+    kept: dict[str, ControlState]  # by control: what stays as it was before a brief training
     learned: NDArray[np.int64]  # (A,) training votes of each annotator when the network last went through all units
 
 
@@ -57,30 +61,33 @@ def crossfit(
     """Fit every rung without each fold in turn. `previous` is grown and trained on where its shape allows it.
 
     A few new votes are learned in a few steps, on their units and some drawn from all others, so that an annotator who
-    labels on does not wait for a training over everything; all units are gone through again once there are a quarter
-    more votes than the last time (`LadderConfig.brief_until`).
+    labels on does not wait for a training over everything; what they cannot change much is kept (`kept`). All units are
+    gone through again once there are a quarter more votes than the last time (`LadderConfig.brief_until`).
 
     A short training on top of an earlier one would leave newcomers half learned (on the whole, everybody else is best
     left as they were), so while they matter it takes as long as one from scratch and is stopped on them as much as on
     all others.
     """
-    votes, penalties = {}, {}
-    for name in dataset.controls:
-        targets = dataset.rows(name, (dataset.fold >= 0) & (dataset.fold < dataset.folds))
-        penalties[name], models = _pick_penalty(dataset, name, store)
-        rungs = {
-            "prior": _prior_scores(dataset, name, targets, config),
-            "pooled": _pooled_scores(dataset, targets, models, store),
-        }
-        votes[name] = OutOfSample(targets=targets, fold=dataset.fold[targets.unit], rungs=rungs)
     members = dataset.folds * dataset.members_per_fold
     warm = previous is not None and _fits(previous, members, dataset, store, config)
     votes_now = _training_votes(dataset)
     learned = _aligned(previous.learned, len(votes_now)) if previous is not None and warm else np.zeros_like(votes_now)
     new = newcomers(votes_now, learned)
-    latest = None
+    latest, kept = None, dict[str, ControlState]()
     if previous is not None and warm and not new.any() and votes_now.sum() <= config.brief_until * learned.sum():
         latest = _latest(dataset, previous.until)
+    if previous is not None and latest is not None:
+        spaces = {name: targets.space for name, targets in dataset.controls.items()}
+        kept = keep(previous.controls, spaces, len(dataset.annotators))
+    votes, penalties = {}, {}
+    for name in dataset.controls:
+        targets = dataset.rows(name, (dataset.fold >= 0) & (dataset.fold < dataset.folds))
+        penalties[name], models = _pick_penalty(dataset, name, store, kept[name].pooled if name in kept else None)
+        rungs = {
+            "prior": _prior_scores(dataset, name, targets, config),
+            "pooled": _pooled_scores(dataset, targets, models, store),
+        }
+        votes[name] = OutOfSample(targets=targets, fold=dataset.fold[targets.unit], rungs=rungs)
     committee, history = _train(
         dataset, store, config, members, previous.committee if previous is not None and warm else None, new, latest,
         device, progress,
@@ -88,7 +95,7 @@ def crossfit(
     votes = with_network(dataset, store, committee, votes, config)
     return CrossFit(
         committee=committee, votes=votes, penalties=penalties, history=history, warm=warm,
-        brief=latest is not None, learned=_learned(votes_now, learned, new, latest),
+        brief=latest is not None, kept=kept, learned=_learned(votes_now, learned, new, latest),
     )
 
 
@@ -115,13 +122,15 @@ def _sides(dataset: Dataset, name: str, fold: int) -> tuple[Targets, Targets]:
     return learn, dataset.rows(name, dataset.fold == fold)
 
 
-def _pick_penalty(dataset: Dataset, name: str, store: TokenStore) -> tuple[float, list[Pooled]]:
-    """The penalty with the least out-of-sample loss, and the models of all folds for it."""
+def _pick_penalty(
+    dataset: Dataset, name: str, store: TokenStore, kept: Pooled | None = None
+) -> tuple[float, list[Pooled]]:
+    """The penalty with the least out-of-sample loss, or that which is kept, and the models of all folds for it."""
     people = len(dataset.annotators)
     sides = [_sides(dataset, name, fold) for fold in range(dataset.folds)]
     best: tuple[float, float, list[Pooled]] | None = None
-    models: list[Pooled | None] = [None] * dataset.folds
-    for penalty in PENALTIES[::-1]:
+    models: list[Pooled | None] = [kept] * dataset.folds
+    for penalty in PENALTIES[::-1] if kept is None else (kept.penalty,):
         fitted = [
             fit_pooled(store.mean_tokens, learn, people, penalty, start)
             for (learn, _), start in zip(sides, models, strict=True)
@@ -178,17 +187,29 @@ def _train(
     if previous is not None:
         network = grow(previous.network, previous.slots, network, slots)
     rows, steps = {name: dataset.rows(name, ~dataset.heldout) for name in spaces}, config.network
+    looked_at = _looked_at(dataset, latest, config.seed)
     history = train(
         network.to(store.device), slots, store,
         VoteTable(rows, {n: _shares(dataset, t, vote_weights(t, steps.tau), members, False) for n, t in rows.items()}),
         VoteTable(rows, {
-            n: _shares(dataset, t, _checking(dataset, t, new if previous else None), members, True)
+            n: _shares(dataset, t, _checking(dataset, t, new if previous else None) * looked_at[t.unit], members, True)
             for n, t in rows.items()
         }),
         steps, seed=config.seed, latest=latest, epochs=_epochs(steps, previous is not None and not new.any(), latest),
         progress=progress,
     )
     return Committee(network, spaces, device=device), history
+
+
+def _looked_at(dataset: Dataset, latest: NDArray[np.int64] | None, seed: int) -> NDArray[np.bool_]:
+    """Units (U,) whose votes stop a training: all, and where it is brief the latest and a sample of the others."""
+    if latest is None:
+        return np.ones(len(dataset.units), np.bool_)
+    found = np.zeros(len(dataset.units), np.bool_)
+    some = np.random.default_rng([seed, 4]).permutation(np.flatnonzero(~dataset.heldout))
+    found[some[: max(_LOOKED_AT, 3 * len(latest))]] = True
+    found[latest] = True
+    return found
 
 
 def _epochs(config: NetworkConfig, warm: bool, latest: NDArray[np.int64] | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,21 +96,24 @@ def fit(
 def _fit_control(
     dataset: Dataset, name: str, store: TokenStore, result: CrossFit, config: LadderConfig
 ) -> ControlState:
-    """The rungs fitted again on all training votes, and the stack on their out-of-sample scores."""
+    """The rungs fitted again on all training votes, and the stack on their out-of-sample scores or as it was kept."""
     learn = dataset.rows(name, ~dataset.heldout)
     people = len(dataset.annotators)
-    item = result.votes[name]
+    item, kept = result.votes[name], result.kept.get(name)
+    prior = fit_prior(learn, people, config.prior_strength)
+    latent = fit_latent(learn, people, config.confusion_strength)
+    panel = np.bincount(dataset.controls[name].annotator, minlength=people)[:people] > 0
+    if kept is not None and kept.gaps is not None:
+        pooled = fit_pooled(store.mean_tokens, learn, people, result.penalties[name], kept.pooled)
+        return replace(kept, prior=prior, pooled=pooled, panel=panel, gaps=replace(kept.gaps, latent=latent))
     stack = _stack(item, item.targets.scored, people, config)
     scored = item.targets.scored
     pooled_scores = stack.pool_votes({r: s[scored] for r, s in item.rungs.items()}, item.targets.annotator[scored])
     return ControlState(
-        space=learn.space,
-        prior=fit_prior(learn, people, config.prior_strength),
+        space=learn.space, prior=prior, stack=stack, panel=panel,
         pooled=fit_pooled(store.mean_tokens, learn, people, result.penalties[name]),
-        stack=stack,
-        panel=np.bincount(dataset.controls[name].annotator, minlength=people)[:people] > 0,
         spread=fit_spread(learn.space, pooled_scores, item.targets.unit[scored], item.targets.y[scored]),
-        gaps=fit_gaps(item, fit_latent(learn, people, config.confusion_strength), stack, scored, people, config),
+        gaps=fit_gaps(item, latent, stack, scored, people, config),
     )
 
 
@@ -166,6 +169,6 @@ def _figures(
         }
     return {
         "controls": controls, "epochs": result.history.epochs, "best_epoch": result.history.best_epoch,
-        "warm": result.warm, "brief": result.brief, "annotators": len(dataset.annotators),
+        "warm": result.warm, "brief": result.brief, "kept": sorted(result.kept), "annotators": len(dataset.annotators),
         "units": len(dataset.units), "heldout_units": int(dataset.heldout.sum()),
     }

@@ -39,6 +39,7 @@ class Pooled:
     scale: Floats  # (D,)
     weight: Floats  # (D, C)
     bias: Floats  # (A + 1, C), the last row for an unknown annotator
+    penalty: float = 0.0  # that it was fitted with; 0 in a checkpoint from before it was kept
 
     def content(self, features: NDArray[np.floating]) -> Floats:
         """The part that all annotators share, (B, C), of mean tokens (B, D)."""
@@ -93,5 +94,6 @@ def fit_pooled(
     found = minimize(objective, begin, jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-7})
     bias, own = found.x[split[0] : split[1]], found.x[split[1] :].reshape(annotators, c)
     return Pooled(
-        centre=centre, scale=scale, weight=found.x[: split[0]].reshape(d, c), bias=np.vstack([bias + own, bias])
+        centre=centre, scale=scale, weight=found.x[: split[0]].reshape(d, c), bias=np.vstack([bias + own, bias]),
+        penalty=penalty,
     )

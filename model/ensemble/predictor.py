@@ -124,6 +124,7 @@ class Ladder:
             controls.append({
                 "name": name, "kind": str(state.space.kind), "classes": list(state.space.classes),
                 "weights": state.stack.weights, "temperature": state.stack.temperature, "spread": state.spread,
+                "penalty": state.pooled.penalty,
                 **({} if state.gaps is None else {"gaps": _gaps_meta(state.gaps)}), **_space_meta(state.space),
             })
         meta = {
@@ -195,7 +196,7 @@ def _control(arrays: checkpoint.Arrays, index: int, item: Mapping[str, Any]) -> 
         prior=part["prior"],
         pooled=Pooled(
             centre=part["pooled.centre"], scale=part["pooled.scale"], weight=part["pooled.weight"],
-            bias=part["pooled.bias"],
+            bias=part["pooled.bias"], penalty=float(item.get("penalty", 0.0)),
         ),
         stack=Stack(weights=item["weights"], temperature=item["temperature"], bias=part["bias"]),
         panel=part["panel"],

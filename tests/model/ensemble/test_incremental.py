@@ -128,6 +128,11 @@ def test_a_few_new_votes_are_learned_in_a_few_steps(project, training_set, quick
     assert 0 < went_on.figures["epochs"] <= quick.network.brief_epochs
     assert went_on.ladder.until > WEEKS
     np.testing.assert_array_equal(went_on.ladder.learned, first.ladder.learned)
+    old, new = (each.ladder.controls["label"] for each in (first, went_on))
+    assert went_on.figures["kept"] == ["label"] and first.figures["kept"] == []
+    assert (old.stack.weights, old.spread, old.pooled.penalty) == (new.stack.weights, new.spread, new.pooled.penalty)
+    assert not np.array_equal(old.pooled.weight, new.pooled.weight)  # what is said of content is learned again
+    assert not np.array_equal(old.gaps.latent.confusion, new.gaps.latent.confusion)
     tokens = [project.tokens[f"t{u}"] for u in range(0, 120, 5)]
     served = [each.ladder.predict(tokens, ["a0", "a2"])["label"].served for each in (first, went_on)]
     assert 0.0 < np.abs(served[0] - served[1]).mean() < 0.05

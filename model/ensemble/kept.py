@@ -1,0 +1,61 @@
+"""What a brief training keeps of the version that it goes on from.
+
+A hundred votes more say nothing new about how the rungs of a control are pooled and calibrated, how strongly content is
+shrunk, or which leanings annotators share: all of that was fitted on at least four fifths of the votes there are now
+(`LadderConfig.brief_until`). So these parts stay as they are, with rows for annotators who came since, and only what is
+said of content and of each annotator is learned again. Once all units are gone through, everything is fitted afresh.
+
+Invariants: a control whose space has changed, or whose earlier state lacks a part, is fitted afresh; an annotator who
+came since is answered for as somebody unknown was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.ensemble.control import ControlState
+from model.ensemble.stack import Stack
+from model.spaces import Space
+
+Floats = NDArray[np.float64]
+
+
+def keep(earlier: Mapping[str, ControlState], spaces: Mapping[str, Space], people: int) -> dict[str, ControlState]:
+    """The states of the controls that can be kept, for `people` annotators, the earlier ones first."""
+    return {
+        name: _widened(earlier[name], people) for name, space in spaces.items()
+        if name in earlier and earlier[name].space == space and _whole(earlier[name])
+    }
+
+
+def _whole(state: ControlState) -> bool:
+    """False for a checkpoint from before there were all parts."""
+    return state.gaps is not None and state.gaps.factors is not None and state.pooled.penalty > 0.0
+
+
+def _widened(state: ControlState, people: int) -> ControlState:
+    """Latent classes and the panel are not widened: they are made of the votes anew, in no time."""
+    assert state.gaps is not None and state.gaps.factors is not None
+    return replace(
+        state, stack=_of_more(state.stack, people),
+        pooled=replace(state.pooled, bias=rows_for(state.pooled.bias, people)),
+        gaps=replace(
+            state.gaps, few=_of_more(state.gaps.few, people), many=_of_more(state.gaps.many, people),
+            factors=replace(state.gaps.factors, weight=rows_for(state.gaps.factors.weight, people)),
+        ),
+    )
+
+
+def _of_more(stack: Stack, people: int) -> Stack:
+    return replace(stack, bias=rows_for(stack.bias, people))
+
+
+def rows_for(rows: Floats, people: int) -> Floats:
+    """Rows of P annotators and an unknown one, (P + 1, ...), with that of the unknown one for each newer annotator,
+    (people + 1, ...)."""
+    more = np.repeat(rows[-1:], people + 1 - len(rows), 0)
+    return np.concatenate([rows, more])
