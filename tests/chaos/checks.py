@@ -31,7 +31,9 @@ class Subject:
 def restless(subject: Subject) -> str:
     """Why it is not at rest, "" when it is: nothing dirty, nothing to do, the published version delivered."""
     store, key = subject.world.store, subject.key
-    pending = [kind for kind in JobKind if store.jobs.pending(key, kind) is not None and kind is not JobKind.RECONCILE]
+    # Gaps wait four times as long as they took the last time; comparisons are looked at below, and come all the time.
+    awaited = set(JobKind) - {JobKind.RECONCILE, JobKind.GAPS}
+    pending = [kind for kind in JobKind if kind in awaited and store.jobs.pending(key, kind) is not None]
     if pending:
         return f"{pending[0]} is queued or runs"
     if dirty := store.tasks.dirty_count(key):
