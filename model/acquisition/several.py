@@ -3,7 +3,7 @@
     gain(u, a) = sum over questions of gain_q(u, a)
 
 One annotation answers everything on its form at once, so gains of the same policy add up. A control with several
-choices is one question of yes or no for each class. A task is done when all its questions are.
+choices is one question of yes or no for each class.
 
 Shape legend: U units, A annotators, C classes, Q questions.
 """
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from model.acquisition.base import AcquisitionError, Ask, Flags, Floats, Policy, Situation, TaskPolicy, asks, limits_of
 from model.acquisition.greedy import best_pairs, best_units
-from model.acquisition.stop import Finished, finished
 
 
 def of_choices(
@@ -58,18 +57,6 @@ def choose_several(
     earned = np.any([question.given >= 0 for question in questions], axis=0).sum(axis=0) * limits.costs
     reliability = np.mean([question.reliability for question in questions], axis=0)
     return asks(*best_units(scores, earned, reliability, limits, policy.again))
-
-
-def finished_several(
-    questions: Sequence[Situation], *, threshold: float = 0.05, votes_per_unit: int | None = None
-) -> Finished:
-    """As `finished`: done where all questions are, `flip` that of the likeliest change."""
-    each = [finished(question, threshold=threshold, votes_per_unit=votes_per_unit) for question in questions]
-    if not each:
-        raise AcquisitionError("several questions need at least one question")
-    done = np.all([one.done for one in each], axis=0)
-    flip, possible = (np.max(rows, axis=0) for rows in ([one.flip for one in each], [one.possible for one in each]))
-    return Finished(done=done, flip=flip, possible=possible)
 
 
 def _no_and_yes(p: NDArray[np.floating]) -> Floats:

@@ -7,7 +7,7 @@ import pytest
 
 from model.acquisition.base import AcquisitionError
 from model.acquisition.registry import POLICIES, make_policy
-from model.acquisition.several import choose_several, finished_several, of_choices
+from model.acquisition.several import choose_several, of_choices
 from model.acquisition.stop import finished
 from tests.model.acquisition.situations import made_up
 
@@ -54,18 +54,8 @@ def test_a_gap_of_one_question_only_counts_for_it():
     assert len(asked) == 12 * 6
 
 
-def test_done_when_all_questions_are(choices):
-    both = finished_several(choices, threshold=0.2)
-    each = [finished(question, threshold=0.2) for question in choices]
-    np.testing.assert_array_equal(both.done, each[0].done & each[1].done & each[2].done)
-    assert both.done.any() and not both.done.all()
-    assert both.votes_saved == choices[0].open[both.done].sum()
-
-
 def test_questions_that_do_not_fit_together():
     with pytest.raises(AcquisitionError, match="same units and annotators"):
         choose_several(make_policy("bald"), [made_up(), made_up(units=3)], 5)
     with pytest.raises(AcquisitionError):
         choose_several(make_policy("bald"), [], 5)
-    with pytest.raises(AcquisitionError):
-        finished_several([])
