@@ -8,7 +8,6 @@ import pytest
 from model.acquisition.base import AcquisitionError
 from model.acquisition.registry import POLICIES, make_policy
 from model.acquisition.several import choose_several, of_choices
-from model.acquisition.stop import finished
 from tests.model.acquisition.situations import made_up
 
 
