@@ -40,8 +40,8 @@ class NetworkConfig:
     weight_decay: float = 0.05
     epochs: int = 16
     warm_epochs: int = 6  # when training goes on from a published version
-    brief_epochs: int = 3  # the same, where only the units with new votes and some others are gone through
-    replay: float = 3.0  # how many others, for each unit with new votes
+    brief_epochs: int = 2  # the same, where only the units with new votes and some others are gone through
+    replay: float = 1.0  # how many others, for each unit with new votes
     patience: int = 4
     batch_units: int = 32
     ema: float = 0.9  # decay a step of the averaged weights that are kept; 0 keeps the raw ones

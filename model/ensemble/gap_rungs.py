@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from model.config import LadderConfig
 from model.dataset import Dataset, Targets
 from model.ensemble.latent import fit_latent
+from model.qumab.asked import Asked
 from model.qumab.batches import TokenStore
 from model.qumab.committee import Committee
 from model.qumab.labels import GivenColumns, LabelTokens, tokens_of
@@ -108,11 +109,17 @@ def _network_scores(
                 positions = np.sort(positions)
                 here = {name: np.flatnonzero(np.isin(item.targets.unit, positions)) for name, item in votes.items()}
                 labels = [_tokens(committee, votes, masks, index, here, positions) for index in range(_MASKS)]
-                for way, scores in zip(ways, committee.member_scores(*store.batch(positions), labels), strict=True):
-                    for name, item in votes.items():
-                        rows = here[name]
-                        row = np.searchsorted(positions, item.targets.unit[rows])
-                        way[name][rows] = scores[name].mean(0)[row, item.targets.annotator[rows]]  # (B, Q, C)
+                at = {
+                    name: (np.searchsorted(positions, item.targets.unit[rows]), item.targets.annotator[rows])
+                    for (name, item), rows in zip(votes.items(), here.values(), strict=True)
+                }
+                asked = Asked.of(
+                    list(at.values()), len(positions), committee.network.annotators + 1, committee.device
+                )
+                found = committee.member_scores(*store.batch(positions), labels, asked)
+                for way, scores in zip(ways, found, strict=True):
+                    for name, rows in here.items():
+                        way[name][rows] = scores[name].mean(0)[at[name]]  # (B, Q, C)
     return ways[0], ways[1:]
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from model.config import NetworkConfig
 from model.dataset import Tokens
+from model.qumab.asked import Asked
 from model.qumab.batches import pad
 from model.qumab.builds import build_network
 from model.qumab.labels import GivenColumns, LabelTokens, tokens_of
@@ -65,11 +66,11 @@ class Committee:
 
     @torch.inference_mode()
     def member_scores(
-        self, tokens: Tensor, mask: Tensor, given: Sequence[LabelTokens | None] = ()
+        self, tokens: Tensor, mask: Tensor, given: Sequence[LabelTokens | None] = (), asked: Asked | None = None
     ) -> list[dict[str, Floats]]:
         """control -> scores of every member (M, B, Q, C) for one padded batch: from content alone, and with each of
-        several sets of given votes."""
-        return [self._split_up(logits.double()) for logits in self.network.both(tokens, mask, given)]
+        several sets of given votes. With `asked`, those of other queries mean nothing."""
+        return [self._split_up(logits.double()) for logits in self.network.both(tokens, mask, given, asked=asked)]
 
     def _split_up(self, logits: Tensor) -> dict[str, Floats]:
         found = {}

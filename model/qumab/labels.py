@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from model.config import NetworkConfig
+from model.qumab.asked import Asked
 from model.qumab.attention import dropout, normal, project, standard
 from model.qumab.slots import Slot
 
@@ -94,19 +95,26 @@ class LabelReader(nn.Module):
         self.out = normal((members, d, d), 0.5 * scale, rng)
         self.sink = nn.Parameter(torch.zeros(members, self.heads))
 
-    def forward(self, h: Tensor, queries: Tensor, labels: LabelTokens, rng: torch.Generator | None) -> Tensor:
-        """`h` (M, B, Q, d) after the last block, `queries` (M, 1, Q, d) before the first."""
-        members, tasks, n_queries, _ = h.shape
+    def forward(
+        self, h: Tensor, queries: Tensor, labels: LabelTokens, rng: torch.Generator | None, asked: Asked | None = None
+    ) -> Tensor:
+        """`h` (M, B, Q, d), or (M, 1, N, d) of those asked for, after the last block; `queries` (M, 1, Q, d) before
+        the first."""
         t = queries[:, 0][:, labels.giver] + torch.einsum("bgc,mcd->mbgd", labels.y, self.embed)  # (M, B, G, d)
         t = standard(t)
-        q = project(standard(h), self.query).view(members, tasks, n_queries, self.heads, -1)
+        q = project(standard(h), self.query)
+        q = q if asked is None else asked.pad(q)
+        members, tasks, n_queries, width = q.shape
+        q = q.view(members, tasks, n_queries, self.heads, width // self.heads)
         k = project(t, self.key).view(members, tasks, -1, self.heads, q.shape[-1])
         v = project(t, self.value).view(k.shape)
         scores = torch.einsum("mbqhe,mbghe->mbhqg", q / math.sqrt(q.shape[-1]), k)
-        own = labels.giver[:, None] == torch.arange(n_queries, device=h.device)[:, None]  # (B, Q, G)
+        reader = torch.arange(n_queries, device=h.device)[None] if asked is None else asked.query[asked.padded]
+        own = labels.giver[:, None] == reader[..., None]  # (B, Q, G)
         unread = labels.log_trust[:, None].masked_fill(own, -torch.inf)
         scores = scores + unread[:, None]
         sink = self.sink[:, None, :, None, None].expand(-1, tasks, -1, n_queries, 1)
         weights = torch.softmax(torch.cat([scores, sink], -1), -1)[..., :-1]
         read = torch.einsum("mbhqg,mbghe->mbqhe", weights, v).flatten(3)
+        read = read if asked is None else asked.unpad(read)
         return h + dropout(project(read, self.out), self.share, rng)

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from model.config import NetworkConfig
+from model.qumab.asked import Asked
 from model.qumab.attention import CrossAttention, SelfAttention, dropout, keep_mask, normal, project, standard
 from model.qumab.heads import Heads
 from model.qumab.labels import LabelReader, LabelTokens
@@ -47,10 +48,15 @@ class Block(nn.Module):
         self.widen_bias = nn.Parameter(torch.zeros(members, 2 * d))
         self.narrow = normal((members, 2 * d, d), 0.5 / math.sqrt(2 * d), rng)
 
-    def forward(self, x: Tensor, tokens: Tensor, hidden: Tensor, rng: torch.Generator | None) -> Tensor:
-        if self.self_attention:
-            x = x + self.among(standard(x))
-        x = x + dropout(self.read(standard(x), tokens, hidden), self.share, rng)  # (M, B, Q, d) from here on
+    def forward(
+        self, x: Tensor, tokens: Tensor, hidden: Tensor, rng: torch.Generator | None, asked: Asked | None = None
+    ) -> Tensor:
+        """With `asked`, only these queries come out, (M, 1, N, d)."""
+        read = self.among(standard(x), asked) if self.self_attention else None
+        x = x if asked is None else asked.pick(x)
+        if read is not None:
+            x = x + read
+        x = x + dropout(self.read(standard(x), tokens, hidden, asked=asked), self.share, rng)  # b is B now
         inner = nn.functional.gelu(project(standard(x), self.widen) + self.widen_bias[:, None, None])
         return x + dropout(project(inner, self.narrow), self.share, rng)
 
@@ -88,25 +94,30 @@ class QueryNetwork(nn.Module):
         return self.both(tokens, mask, (), rng)[0]
 
     def both(
-        self, tokens: Tensor, mask: Tensor, given: Sequence[LabelTokens | None], rng: torch.Generator | None = None
+        self, tokens: Tensor, mask: Tensor, given: Sequence[LabelTokens | None], rng: torch.Generator | None = None,
+        asked: Asked | None = None,
     ) -> list[Tensor]:
         """Logits from content alone, then those that also read each of several sets of given votes.
 
         The content is read once, and without given votes nothing else is done. Where there are none, the result is
-        that from content alone.
+        that from content alone. With `asked` only these queries are answered for; the logits of others are 0.
         """
-        h, mean_token = self._read(tokens, mask, rng)
-        found = [self._classify(h, mean_token, rng)]
+        asked = asked if len(self.blocks) else None  # the last block is what leaves the others out
+        h, mean_token = self._read(tokens, mask, rng, asked)
+        found = [self._classify(h, mean_token, rng, asked)]
         for labels in given:
             if labels is None:
                 found.append(found[0])
             else:
-                found.append(self._classify(self.labels(h, self.queries(), labels, rng), mean_token, rng))
+                read = self.labels(h, self.queries(), labels, rng, asked)
+                found.append(self._classify(read, mean_token, rng, asked))
         return found
 
-    def _read(self, tokens: Tensor, mask: Tensor, rng: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        """Queries after the last block, (M, B, Q, d), and the mean token (B, D)."""
-        x = ((tokens.float() - self.token_mean) * self.token_scale) * mask[..., None]
+    def _read(
+        self, tokens: Tensor, mask: Tensor, rng: torch.Generator | None, asked: Asked | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Queries after the last block, (M, B, Q, d) or those asked for (M, 1, N, d), and the mean token (B, D)."""
+        x = tokens.to(torch.float32, copy=True).sub_(self.token_mean).mul_(self.token_scale).mul_(mask[..., None])
         mean_token = x.sum(1) / mask.sum(1, keepdim=True)  # (B, D)
         hidden = hide(mask, self.config.token_dropout, rng)
         if self.config.pooled_path:
@@ -114,12 +125,17 @@ class QueryNetwork(nn.Module):
             hidden = nn.functional.pad(hidden, (1, 0))
         h = self.queries()
         for block in self.blocks:
-            h = block(h, x, hidden, rng)
+            h = block(h, x, hidden, rng, asked if block is self.blocks[-1] else None)
         return h, mean_token
 
-    def _classify(self, h: Tensor, mean_token: Tensor, rng: torch.Generator | None) -> Tensor:
+    def _classify(
+        self, h: Tensor, mean_token: Tensor, rng: torch.Generator | None, asked: Asked | None = None
+    ) -> Tensor:
         h = dropout(standard(h), self.config.dropout, rng)
-        return cast(Tensor, self.heads(h, dropout(mean_token, self.config.dropout, rng)))
+        mean_token = dropout(mean_token, self.config.dropout, rng)
+        if asked is None:
+            return cast(Tensor, self.heads(h, mean_token))
+        return asked.others_blank(self.heads(asked.spread(h), mean_token))
 
     @contextmanager
     def only(self, members: NDArray[np.integer]) -> Iterator[None]:

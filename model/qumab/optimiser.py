@@ -2,8 +2,8 @@
 
     m <- b1 m + (1 - b1) g,   v <- b2 v + (1 - b2) g^2,   p <- p - lr (m' / (sqrt(v') + eps) + decay p)
 
-A query network has dozens of small parameters; as one matrix a step is a dozen operations instead of hundreds. The
-network's parameters become views of it. Members are clipped each by their own norm.
+A query network has dozens of small parameters; as one matrix a step is a few operations instead of hundreds. The
+network's parameters become views of it, those with weight decay first. Members are clipped each by their own norm.
 
 Shape legend: M members, P parameters of one member.
 """
@@ -30,14 +30,14 @@ class FlatAdamW:
         self, network: nn.Module, *, steps: int, learning_rate: float, weight_decay: float, undecayed: Collection[str],
         clip: float, ema: float,
     ) -> None:
-        named = list(network.named_parameters())
-        self._parameters = [parameter for _, parameter in named]
-        self.values = torch.cat([parameter.detach().flatten(1) for _, parameter in named], 1)
-        self._decayed = torch.cat([
-            torch.full_like(p.detach()[0].flatten(), float(p.ndim >= 3 and name not in undecayed)) for name, p in named
-        ])  # (P,)
+        decayed, others = list[nn.Parameter](), list[nn.Parameter]()
+        for name, parameter in network.named_parameters():
+            (decayed if parameter.ndim >= 3 and name not in undecayed else others).append(parameter)
+        self._parameters = [*decayed, *others]
+        self._decayed = sum(parameter[0].numel() for parameter in decayed)  # they come first
+        self.values = torch.cat([parameter.detach().flatten(1) for parameter in self._parameters], 1)
         start = 0
-        for _, parameter in named:
+        for parameter in self._parameters:
             size = parameter[0].numel()
             parameter.data = self.values[:, start : start + size].view(parameter.shape)
             start += size
@@ -54,15 +54,16 @@ class FlatAdamW:
 
     @torch.no_grad()
     def _update(self, g: Tensor) -> None:
-        g = g * (self._clip / g.norm(dim=1, keepdim=True).clamp(min=self._clip))
+        g.mul_(self._clip / g.norm(dim=1, keepdim=True).clamp(min=self._clip))
         rate = self._rate * warm_cosine(self._done, self._steps)
         self._done += 1
-        self._first.lerp_(g, 1.0 - _BETAS[0])
+        # Two passes each, which are several times faster than lerp_ on a CPU.
+        self._first.mul_(_BETAS[0]).add_(g, alpha=1.0 - _BETAS[0])
         self._second.mul_(_BETAS[1]).addcmul_(g, g, value=1.0 - _BETAS[1])
         size = (self._second / (1.0 - _BETAS[1] ** self._done)).sqrt_().add_(_EPS)
-        self.values.addcmul_(self.values, self._decayed, value=-rate * self._decay)
+        self.values[:, : self._decayed].mul_(1.0 - rate * self._decay)
         self.values.addcdiv_(self._first, size, value=-rate / (1.0 - _BETAS[0] ** self._done))
-        self.averaged.lerp_(self.values, 1.0 - self._ema)
+        self.averaged.mul_(self._ema).add_(self.values, alpha=1.0 - self._ema)
 
     @torch.no_grad()
     def swap(self) -> None:

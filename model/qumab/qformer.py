@@ -21,6 +21,7 @@ from torch import Tensor
 
 from model.config import NetworkConfig
 from model.errors import ModelError
+from model.qumab.asked import Asked
 from model.qumab.folded import Reading
 from model.qumab.network import QueryNetwork, hide
 from model.qumab.qformer_layers import QFormer, QFormerShape
@@ -56,7 +57,9 @@ class QFormerNetwork(QueryNetwork):
         reading, _ = self._reading(tokens, mask, None)
         return self.qformer.attention(self.queries(), reading)[..., -tokens.shape[1] :]
 
-    def _read(self, tokens: Tensor, mask: Tensor, rng: torch.Generator | None) -> tuple[Tensor, Tensor]:
+    def _read(
+        self, tokens: Tensor, mask: Tensor, rng: torch.Generator | None, asked: Asked | None = None
+    ) -> tuple[Tensor, Tensor]:
         reading, mean_token = self._reading(tokens, mask, rng)
         return self.read(reading, rng), mean_token
 

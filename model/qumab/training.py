@@ -15,7 +15,7 @@ Shape legend: M members, B units, Q queries, C classes, n votes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ from torch import Tensor
 from model.config import NetworkConfig
 from model.dataset import Targets
 from model.numbers import NumberBins
+from model.qumab.asked import Asked
 from model.qumab.batches import TokenStore, VoteBatch, VoteTable
 from model.qumab.labels import GivenColumns, LabelTokens, tokens_of
 from model.qumab.network import QueryNetwork
@@ -111,6 +112,11 @@ def fixed_visible(batch: Mapping[str, VoteBatch], positions: NDArray[np.int64]) 
     return found
 
 
+def asked_by(batch: Mapping[str, VoteBatch], tasks: int, queries: int, device: torch.device) -> Asked | None:
+    """The queries that the losses of a batch look at."""
+    return Asked.of([(v.row.cpu().numpy(), v.annotator.cpu().numpy()) for v in batch.values()], tasks, queries, device)
+
+
 def visible_tokens(
     batch: Mapping[str, VoteBatch], visible: Mapping[str, NDArray[np.bool_]], slots: Mapping[str, Slot], tasks: int,
     device: torch.device,
@@ -190,11 +196,12 @@ def _training_loss(
 ) -> Tensor:
     """Loss of a step, (M,): of the prediction from content alone, and of that which also reads some of the votes."""
     tokens, mask = store.batch(positions)
+    asked = asked_by(batch, len(positions), network.annotators + 1, store.device)
     if not config.labels:
-        return summed_loss(network(tokens, mask, rng=rng), slots, batch, config.generic_share)
+        return summed_loss(network.both(tokens, mask, (), rng, asked)[0], slots, batch, config.generic_share)
     visible = draw_visible(batch, len(positions), masks)
     labels = visible_tokens(batch, visible, slots, len(positions), store.device)
-    alone, given = network.both(tokens, mask, [labels], rng=rng)
+    alone, given = network.both(tokens, mask, [labels], rng, asked)
     return summed_loss(alone, slots, batch, config.generic_share) + config.label_share * summed_loss(
         given, slots, batch, config.generic_share, visible
     )
@@ -233,12 +240,10 @@ def _evaluated(
     batch: Mapping[str, VoteBatch],
 ) -> NDArray[np.float64]:
     """Summed weighted loss of each member on one batch, (M,)."""
-    ways: Sequence[Tensor]
+    asked, given = asked_by(batch, len(positions), network.annotators + 1, store.device), list[LabelTokens | None]()
     if network.config.labels:
-        labels = visible_tokens(batch, fixed_visible(batch, positions), slots, len(positions), store.device)
-        ways = network.both(*store.batch(positions), [labels])
-    else:
-        ways = [network(*store.batch(positions))]
+        given = [visible_tokens(batch, fixed_visible(batch, positions), slots, len(positions), store.device)]
+    ways = network.both(*store.batch(positions), given, asked=asked)
     return np.asarray(sum(summed_loss(way, slots, batch, 0.0).double().cpu().numpy() for way in ways) / len(ways))
 
 
