@@ -42,4 +42,9 @@ def losses(space: Space, scores: Floats, y: NDArray[np.floating]) -> Floats:
 
 def loss_and_slope(space: Space, scores: Floats, y: NDArray[np.floating]) -> tuple[Floats, Floats]:
     """Negative log-likelihood of each vote (N,) and its derivative by the scores (N, C)."""
-    return losses(space, scores, y), to_probabilities(space, scores) - y
+    if space.kind is not ValueKind.CLASS:
+        return losses(space, scores, y), to_probabilities(space, scores) - y
+    top = scores.max(-1, keepdims=True)
+    e = np.exp(scores - top)  # once for both: this is most of what fitting a rung costs
+    total = e.sum(-1, keepdims=True)
+    return (top + np.log(total))[..., 0] - (scores * y).sum(-1), e / total - y
