@@ -18,12 +18,13 @@ HOW = {
     "paths; ordered (ordinal alpha, mean absolute error) where all classes are numbers or with `ordered=\"true\"`",
     "number": "a distribution over bins: the steps of `min`, `max` and `step` where they are few, else bins of the "
     "votes; the median is predicted, with an 80 % interval; consensus by the votes' median; interval alpha",
-    "ranker": "orders, with or without buckets; votes are kept and compared by Kendall's tau, not predicted yet",
+    "ranker": "orders; predicted by Plackett-Luce scores of each annotator, beside other controls; consensus by mean "
+    "rank, with ties and missing items; Kendall's tau; with buckets compared only",
     "rating": "one of 1 to `maxRating` stars, as ordered classes: ordinal alpha, mean absolute error",
     "pairwise": "left or right",
     "taxonomy": "paths of the tree; one with `maxUsages=\"1\"`, else any set; of a large tree the 256 chosen most",
 }
-ONLY_KEPT = {"ranker": ("not yet", "agreement")}  # kind -> (prediction, consensus and agreement)
+ONLY_PARTLY = {"ranker": ("without buckets", "yes")}  # kind -> (prediction, consensus and agreement)
 
 
 def table() -> str:
@@ -33,7 +34,7 @@ def table() -> str:
 
     lines = ["| Tag | Votes | Prediction | Consensus and agreement | How |", "| --- | --- | --- | --- | --- |"]
     for kind, (tag, _) in sorted(MODELLED.items()):
-        predicted, compared = ONLY_KEPT.get(kind, ("yes", "yes"))
+        predicted, compared = ONLY_PARTLY.get(kind, ("yes", "yes"))
         lines.append(f"| `{tag}` | yes | {predicted} | {compared} | {HOW[kind]} |")
     for tag, does in sorted(RECOGNISED.values()):
         lines.append(f"| `{tag}` | no | no | no | not yet: it {does}; annotations are kept as they are |")

@@ -16,6 +16,7 @@ from backend.labeling.config import LabelConfig
 from backend.labeling.controls import Control
 from backend.labeling.controls.number import Number
 from backend.labeling.controls.per_region import PerRegion
+from backend.labeling.controls.ranker import Ranker
 from backend.labeling.controls.taxonomy import Taxonomy
 from model.crowd.answers import AnswerMatrix
 from model.crowd.rankings import ranking_agreement
@@ -92,7 +93,9 @@ def _ranked(control: Control, votes: Votes) -> str:
             if found.units else "")
     doubled = f"; {found.doubled} that name an item twice cannot be compared" if found.doubled else ""
     lacking = f"; {found.incomplete} of other items than most ranked cannot be compared" if found.incomplete else ""
-    return f"{_count(len(votes))} with '{control.name}' are kept, and not predicted yet{told}{doubled}{lacking}."
+    foreseen = (", and not predicted yet: they have buckets" if isinstance(control, Ranker) and control.buckets else
+                ", and learned by Plackett-Luce scores, not by the network")
+    return f"{_count(len(votes))} with '{control.name}' are kept{foreseen}{told}{doubled}{lacking}."
 
 
 def _count(times: int) -> str:

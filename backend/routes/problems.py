@@ -11,6 +11,7 @@ from datetime import datetime
 
 from backend.errors import LabelConfigError
 from backend.labeling import parse_config
+from backend.labeling.controls.ranker import Ranker
 from backend.records import Job, JobKind, JobState, SyncState
 from backend.settings import Settings
 
@@ -110,8 +111,12 @@ def of_config(xml: str) -> tuple[list[str], list[str]]:
     except LabelConfigError as error:
         return [f"The labeling configuration cannot be read, so nothing is learned: {error}"], []
     left_out = [each.reason for each in config.unmodelled]
-    left_out += [f"{each.tag} '{each.name}' is not predicted yet; its votes are kept and compared."
-                 for each in config.controls if not each.predicted]
+    left_out += [
+        f"Ranker '{each.name}' is predicted from rankings alone, and only beside a control that the network learns."
+        if isinstance(each, Ranker) and not each.buckets else
+        f"{each.tag} '{each.name}' is not predicted yet; its votes are kept and compared."
+        for each in config.controls if not each.predicted
+    ]
     if not any(each.predicted for each in config.controls):
         return [" ".join(["Polyvox can learn none of this project's controls.", *left_out])], []
     if not config.objects:

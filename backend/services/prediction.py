@@ -23,6 +23,7 @@ from backend.registry import Loaded, Registry
 from backend.services.explanation.regions import with_attention
 from backend.services.features import Features
 from backend.services.overrides import settings_of
+from backend.services.rankings import with_rankings
 from backend.services.served import ReadyTask, TaskPredictions, consensus_version, is_account, predict, withheld
 from backend.settings import Settings
 from model.errors import ModelError
@@ -96,6 +97,7 @@ class Prediction:
             log.warning("version %s of project %s cannot answer: %s", loaded.version.name, project.key, error)
             return [TaskPredictions(task_id=task.id, own={}, consensus=None) for task in tasks]
         settings = settings_of(self._settings, project)
+        shaped = with_rankings(loaded.version.figures, config, tasks, shaped, votes, echo_weight=settings.echo_weight)
         if settings.region_attention:
             shaped = with_attention(self._features, loaded, config, tasks, shaped)
         if settings.middleware:

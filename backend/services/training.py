@@ -25,6 +25,7 @@ from backend.registry import Loaded, Registry
 from backend.services.features import Features
 from backend.services.overrides import settings_of
 from backend.services.prediction import trained_on
+from backend.services.rankings import learned_rankings
 from backend.services.served import is_account, learned_of
 from backend.services.statistics.checks import weighed
 from backend.settings import Settings
@@ -51,6 +52,7 @@ class Material:
     texts: Mapping[str, str]  # unit -> content
     left_out: Mapping[str, int]  # why -> votes
     changes: int  # VoteCounts.changes when the votes were read
+    rankings: Mapping[str, Mapping[str, Any]]  # control -> what was learned of its orders
 
 
 class Training:
@@ -103,6 +105,7 @@ class Training:
             **fitted.figures, "gate": verdict.figures, "encoder": self._features.encoder_id,
             "heldout_percent": percent, "votes": len(material.votes), "left_out": dict(material.left_out),
             "annotators": len(set(material.votes.annotator.tolist())), "started_from": _origin(published, full),
+            "rankings": dict(material.rankings),
         }
         progress(0.97, "recording the verdict")
         try:
@@ -129,13 +132,16 @@ class Training:
         later = np.isin(votes.control, [at for at, name in enumerate(votes.controls) if name in waiting])  # (N,)
         left_out = {
             "outside the label config": int((~fits & ~later).sum()),
-            "with controls that are not predicted yet": int(later.sum()),
+            "with controls that the network does not learn": int(later.sum()),
             "on tasks without text": int((fits & ~readable).sum()),
         }
         return Material(
             votes=usable, spaces={name: space for name, space in spaces.items() if len(usable.of_control(name))},
             texts={unit: text for unit, text in texts.items() if unit in kept},
             left_out={why: count for why, count in left_out.items() if count}, changes=changes,
+            rankings=learned_rankings(
+                config, votes, _heldout(record.key, self._settings.heldout_percent), self._settings.echo_weight
+            ),
         )
 
     def _texts(self, project: str, config: LabelConfig, votes: Votes) -> dict[str, str]:

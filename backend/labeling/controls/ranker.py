@@ -1,8 +1,12 @@
-"""`<Ranker>`: an order of the items of a `<List>`, with or without buckets. Votes are kept; it is not predicted yet.
+"""`<Ranker>`: an order of the items of a `<List>`, with or without buckets.
 
-A region is {"type": "ranker", "value": {"ranker": {"_": ["i2", "i1"], "best": ["i3"]}}}: "_" is for items in no bucket.
+A region is {"type": "ranker", "value": {"ranker": {"rank": ["i2", "i1"]}}}: without buckets the one list stands under
+the name of the control; with buckets each under its own, and "_" is for items in no bucket.
 Where a bucket is filled, the buckets are the ranking, in their order, and what is left comes last; otherwise every item
 is a bucket of its own. A ranking that lacks items or has one twice is kept as it stands.
+
+The network does not learn orders (`predicted` is off): those without buckets are predicted by Plackett-Luce scores, see
+`backend.services.rankings`. With buckets a vote does not say which of them was left empty, so they are only compared.
 """
 
 from __future__ import annotations
@@ -12,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region
+from backend.labeling.markup import walk
+from backend.labeling.task_data import resolve
 from model.errors import ModelError
 from model.spaces import Space, Value, ValueKind
 
@@ -24,20 +30,31 @@ class Ranker(Control):
 
     predicted: ClassVar[bool] = False
     buckets: tuple[str, ...]  # in their order; () for one list
+    listed: str = ""  # what the `<List>` reads its items from
 
     @classmethod
     def read(cls, place: Place) -> Ranker:
         """The control of a tag."""
         buckets = tuple(child.get("name") for child in place.tag.children if child.kind == "bucket")
-        return cls(name=place.name, tag="Ranker", to_names=place.to_names, buckets=buckets)
+        root = place.ancestors[0] if place.ancestors else place.tag
+        lists = {tag.get("name"): tag.get("value") for tag, _ in walk(root) if tag.kind == "list"}
+        listed = next((lists[name] for name in place.to_names if name in lists), "")
+        return cls(name=place.name, tag="Ranker", to_names=place.to_names, buckets=buckets, listed=listed)
 
     def signature(self) -> list[Any]:
         """See `Control`."""
         return [self.tag, list(self.buckets)]
 
     def space(self, observed: Mapping[Value, int] | None = None) -> Space | None:
-        """See `Control`. None: orders are not predicted yet."""
+        """See `Control`. None: the network does not learn orders."""
         return None
+
+    def items(self, data: Mapping[str, Any]) -> tuple[str, ...]:
+        """The ids of the items that a task lists, in their order, without repeats."""
+        found = resolve(data, self.listed)
+        ids = [each.get("id") for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+        named = [str(one) for one in ids if isinstance(one, (str, int)) and not isinstance(one, bool)]
+        return tuple(dict.fromkeys(named))
 
     def decode(self, regions: Sequence[Mapping[str, Any]], data: Mapping[str, Any] = NO_DATA) -> Value | None:
         """See `Control`."""
@@ -57,9 +74,25 @@ class Ranker(Control):
         return None
 
     def encode(self, value: Value, score: float | None = None, data: Mapping[str, Any] = NO_DATA) -> list[Region]:
-        """See `Control`. Raises ModelError: nothing is predicted."""
-        raise ModelError(f"Ranker {self.name!r} is not predicted yet")
+        """See `Control`. Items of the task that the value leaves out come last: Label Studio shows no others.
+
+        Items of one bucket stand in their order, since the list of Label Studio knows no ties."""
+        offered = self.offered(value, data)
+        if offered is None or not isinstance(offered.data, tuple):
+            raise ModelError(f"Ranker {self.name!r} cannot show this value of kind {value.kind.value!r}")
+        order = [item for bucket in offered.data for item in bucket]
+        order += [item for item in self.items(data) if item not in order]
+        return [self.region("ranker", {"ranker": {self.name: order}}, score)]
 
     def offered(self, value: Value, data: Mapping[str, Any] = NO_DATA) -> Value | None:
-        """See `Control`."""
-        return None
+        """See `Control`. None with buckets."""
+        if self.buckets or value.kind is not ValueKind.RANKING or not isinstance(value.data, tuple):
+            return None
+        there, used = set(self.items(data)), set[str]()
+        kept = []
+        for bucket in value.data:
+            mine = tuple(item for item in bucket if item in there and item not in used)
+            used.update(mine)
+            kept.append(mine)
+        ranking = tuple(bucket for bucket in kept if bucket)
+        return Value(ValueKind.RANKING, ranking) if ranking else None

@@ -60,7 +60,7 @@ def test_one_reason_is_said_once() -> None:
 
 def test_rankings_are_compared_and_what_cannot_be_is_said() -> None:
     (sentence,) = said(RANKER, ranking("a", "b", "c"), ranking("a", "b", "c"), ranking("a", "a"), ranking("b", "c"))
-    assert "4 votes with 'x' are kept, and not predicted yet" in sentence
+    assert "4 votes with 'x' are kept, and learned by Plackett-Luce scores, not by the network" in sentence
     assert "Kendall's tau of 1.00" in sentence and "1 that name an item twice" in sentence
     (lacking,) = said(RANKER, ranking("a", "b"), ranking("a"))
     assert "1 of other items than most ranked cannot be compared" in lacking

@@ -1,4 +1,4 @@
-"""Rankings are read from real annotations and kept, with or without buckets; they are not predicted."""
+"""Rankings are read from real annotations, with or without buckets, and written where there are none."""
 
 from __future__ import annotations
 
@@ -54,9 +54,31 @@ def test_orders_buckets_and_what_is_none(stored: Any, value: Value | None) -> No
     assert control.decode([region(stored)]) == value
 
 
-def test_nothing_is_predicted() -> None:
+DATA = {"items": [{"id": "a", "title": "A"}, {"id": "b"}, {"id": 3}, {"id": "a"}, {"title": "no id"}, "odd"]}
+
+
+def test_an_order_is_written_as_label_studio_shows_it() -> None:
+    (control,) = config_of("").controls
+    value = ranking(("b",), ("a", "gone"), ("b",))
+    assert control.offered(value, DATA) == ranking(("b",), ("a",))
+    (region,) = control.encode(value, 0.8125, DATA)
+    told = region["from_name"], region["to_name"], region["type"], region["score"]
+    assert told == ("rank", "results", "ranker", 0.8125)
+    assert region["value"] == {"ranker": {"rank": ["b", "a", "3"]}}  # its list is named like the control, and whole
+    assert control.decode([region], DATA) == ranking(("b",), ("a",), ("3",))
+
+
+@pytest.mark.parametrize("items", [None, "abc", {"id": "a"}, [[]], [{"id": None}], [{"id": True}]])
+def test_items_that_are_none_offer_nothing(items: Any) -> None:
+    (control,) = config_of("").controls
+    assert control.offered(ranking(("a",)), {"items": items}) is None
+    with pytest.raises(ModelError, match="cannot show this value"):
+        control.encode(ranking(("a",)), None, {"items": items})
+
+
+def test_the_network_learns_no_orders_and_buckets_are_not_predicted() -> None:
     config = config_of()
     (control,) = config.controls
-    assert not control.predicted and config.spaces() == {} and control.offered(ranking(("a",))) is None
-    with pytest.raises(ModelError, match="not predicted yet"):
-        control.encode(ranking(("a",)))
+    assert not control.predicted and config.spaces() == {} and control.offered(ranking(("a",)), DATA) is None
+    with pytest.raises(ModelError, match="cannot show this value"):
+        control.encode(ranking(("a",)), None, DATA)

@@ -139,7 +139,7 @@ def test_statistics_say_which_votes_are_kept_aside(tmp_path: Path) -> None:
     assert overview.outside == 20 and overview.coverage.given == 16
     said = {each.name: each.reason for each in overview.unmodelled}
     assert "2 votes with 'price' are kept and not learned from" in said["price"] and "out of range" in said["price"]
-    assert "16 votes with 'order' are kept, and not predicted yet" in said["order"]
+    assert "16 votes with 'order' are kept, and learned by Plackett-Luce scores" in said["order"]
     assert "2 votes on regions with 'tone' are kept" in said["tone"]
 
 

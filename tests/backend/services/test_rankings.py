@@ -1,0 +1,96 @@
+"""Rankings from votes to regions in predictions: of each annotator, and the consensus by mean rank."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backend.labeling import LabelConfig, parse_config
+from backend.records import StoredVote
+from backend.services.rankings import learned_rankings, with_rankings
+from backend.services.served import ReadyTask, TaskPredictions
+from model.spaces import Value, ValueKind
+from model.votes import Provenance, Vote, Votes
+from tests.model.test_ranking_model import ITEMS, PEOPLE, TASTE, order
+
+CONFIG = parse_config('<View><Text name="t" value="$text"/><List name="l" value="$items"/>'
+                      '<Ranker name="rank" toName="l"/><Choices name="c" toName="t"><Choice value="A"/></Choices>'
+                      '</View>')
+DATA = {"text": "x", "items": [{"id": item} for item in ITEMS]}
+
+
+def votes_of(units: int = 40, provenance: Provenance = Provenance.MANUAL) -> Votes:
+    rng = np.random.default_rng(1)
+    return Votes.from_votes(
+        Vote(unit=str(unit), annotator=who, control="rank", value=order(ITEMS, taste, rng), provenance=provenance)
+        for unit in range(units) for who, taste in zip(PEOPLE, TASTE, strict=True))
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, Any]:
+    return {"rankings": learned_rankings(CONFIG, votes_of(), lambda unit: int(unit) % 4 == 0, 0.3)}
+
+
+def given(who: str, *buckets: tuple[str, ...]) -> StoredVote:
+    now = datetime(2026, 11, 28, tzinfo=UTC)
+    return StoredVote(unit="7", task_id=7, annotation_id=1, annotator=who, control="rank",
+                      value=Value(ValueKind.RANKING, buckets), updated_at=now, lead_time_s=None,
+                      provenance=Provenance.MANUAL, shown=False, control_arm=False)
+
+
+def made(figures: dict[str, Any], *votes: StoredVote, data: Any = None, config: LabelConfig = CONFIG
+         ) -> TaskPredictions:
+    task = ReadyTask(id=7, data=DATA if data is None else data, tokens=np.zeros((1, 4), np.float16), annotators=PEOPLE)
+    plain = {"result": [{"from_name": "c"}], "score": 0.7, "model_version": "v"}
+    before = TaskPredictions(task_id=7, own={who: plain for who in PEOPLE}, consensus=plain)
+    (after,) = with_rankings(figures, config, [task], [before], votes, echo_weight=0.3)
+    assert plain["result"] == [{"from_name": "c"}]  # it is shared, and stays as it is
+    return after
+
+
+def said(prediction: dict[str, Any] | None) -> list[str]:
+    assert prediction is not None
+    (region,) = prediction["result"][1:]
+    assert 0.0 <= region["score"] <= 1.0 and prediction["score"] == pytest.approx(min(0.7, region["score"]), abs=1e-4)
+    return list(region["value"]["ranker"]["rank"])
+
+
+def test_each_annotator_gets_an_order_of_their_own(figures: dict[str, Any]) -> None:
+    assert figures["rankings"]["rank"]["votes"] == 90  # what is held out was not learned from
+    predictions = made(figures)
+    assert said(predictions.own["x"]) == ["a", "b", "c", "d"] and said(predictions.own["z"]) == ["d", "c", "b", "a"]
+    assert said(predictions.consensus)[0] == "a"
+
+
+def test_the_consensus_of_rankings_is_their_mean_rank(figures: dict[str, Any]) -> None:
+    predictions = made(figures, given("x", ("c",), ("a",), ("b",)), given("y", ("c",), ("b",)), given("z", ("c", "c")))
+    assert said(predictions.consensus) == ["c", "a", "b", "d"]  # nobody ranked d; a before b by 1 to 0
+    assert predictions.consensus is not None
+    shares = [2 / 3, 3 / 4, 1 / 2, 2 / 3, 1 / 2, 1 / 2]  # pairs ca, cb, cd, ab, ad, bd
+    assert predictions.consensus["result"][1]["score"] == pytest.approx(np.mean(shares), abs=1e-4)
+
+
+@pytest.mark.parametrize("data", [{}, {"items": "x"}, {"items": [{"id": "a"}]}])
+def test_a_task_without_items_gets_no_order(figures: dict[str, Any], data: Any) -> None:
+    predictions = made(figures, data=data)
+    everything = (*predictions.own.values(), predictions.consensus)
+    assert all(each is not None and len(each["result"]) == 1 for each in everything)
+
+
+def test_silence_where_nothing_was_learned_or_what_was_stored_is_damaged(figures: dict[str, Any]) -> None:
+    damaged = {"rankings": {"rank": {**figures["rankings"]["rank"], "own": []}}}
+    useless = {"rankings": {"rank": {**figures["rankings"]["rank"], "gap": {}, "unseen": {}}}}
+    for each in ({}, damaged, useless):
+        assert all(prediction["result"] == [{"from_name": "c"}] for prediction in made(each).own.values())
+    assert said(made(useless, given("x", ("c",), ("a",))).consensus)[:2] == ["c", "a"]  # what people said stands
+    bucketed = parse_config('<View><List name="l" value="$items"/><Ranker name="rank" toName="l"><Bucket name="b"/>'
+                            '</Ranker></View>')
+    assert learned_rankings(bucketed, votes_of(), lambda unit: False, 0.3) == {}
+
+
+def test_echoes_weigh_little(figures: dict[str, Any]) -> None:
+    echoed = learned_rankings(CONFIG, votes_of(provenance=Provenance.ACCEPTED), lambda unit: int(unit) % 4 == 0, 0.01)
+    assert np.ptp(echoed["rank"]["pooled"]) < np.ptp(figures["rankings"]["rank"]["pooled"])
