@@ -25,19 +25,27 @@ HOW = {
     "taxonomy": "paths of the tree; one with `maxUsages=\"1\"`, else any set; of a large tree the 256 chosen most",
 }
 ONLY_PARTLY = {"ranker": ("without buckets", "yes")}  # kind -> (prediction, consensus and agreement)
+REGIONS = {
+    "Labels": "`agreement --regions`: F1 of spans, equal ones and those that overlap by half",
+    "RectangleLabels": "`agreement --regions`: F1 of boxes, turned ones too, with an IoU of a half or more; mean IoU",
+    "PolygonLabels": "`agreement --regions`: F1 of outlines with an IoU of a half or more; mean IoU",
+}
 
 
 def table() -> str:
     """A row for each control tag of Label Studio."""
     from backend.labeling.controls import MODELLED
     from backend.labeling.controls.unmodelled import RECOGNISED
+    from backend.labeling.regions import KINDS
 
     lines = ["| Tag | Votes | Prediction | Consensus and agreement | How |", "| --- | --- | --- | --- | --- |"]
     for kind, (tag, _) in sorted(MODELLED.items()):
         predicted, compared = ONLY_PARTLY.get(kind, ("yes", "yes"))
         lines.append(f"| `{tag}` | yes | {predicted} | {compared} | {HOW[kind]} |")
     for tag, does in sorted(RECOGNISED.values()):
-        lines.append(f"| `{tag}` | no | no | no | not yet: it {does}; annotations are kept as they are |")
+        compared = "agreement" if tag in KINDS.values() else "no"
+        how = REGIONS[tag] if tag in KINDS.values() else "annotations are kept as they are"
+        lines.append(f"| `{tag}` | no | no | {compared} | not yet: it {does}; {how} |")
     return "\n".join(lines)
 
 

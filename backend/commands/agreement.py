@@ -34,6 +34,9 @@ Columns = dict[str, list[Any]]
 def _arguments(parser: argparse.ArgumentParser) -> None:
     dataset_arguments(parser)
     add = parser.add_argument
+    add("--regions", action="store_true",
+        help="compare regions (Labels, RectangleLabels, PolygonLabels) of a Label Studio JSON export instead of votes: "
+        "F1 of regions with the same labels that lie on each other (IoU of a half or more), and of exactly equal ones")
     add("--level", metavar="LEVEL", choices=("nominal", "ordinal", "interval"),
         help="what the classes are, for Krippendorff's alpha: nominal, ordinal (in the order of the data set) or "
         "interval (classes are numbers); default: ordinal where the data set says so, else nominal")
@@ -48,6 +51,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     check_output(arguments.out)
+    if arguments.regions:
+        from backend.commands import region_agreement
+
+        return region_agreement.run(arguments, console)
     dataset = load(arguments)
     answers = answers_of(dataset, dataset.control(arguments.control))
     level: Level = arguments.level or ("ordinal" if dataset.ordinal else "nominal")

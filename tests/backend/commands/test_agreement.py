@@ -40,3 +40,32 @@ def test_pairs_as_a_table_and_data_without_votes(shell: Shell) -> None:
     assert (shell.folder / "p.csv").read_text().startswith("annotator,other,common,percent,kappa\na,b,4,0.75,")
     shell("agreement", shell.write("e.csv", "task,annotator,label\n"))
     shell("agreement", shell.write("o.csv", "task,annotator,label\n1,a,x\n2,b,y\n"))
+
+
+def _annotation(who: int, *spans: tuple[int, int], skipped: bool = False) -> dict[str, object]:
+    result = [{"from_name": "ner", "to_name": "t", "type": "labels", "value": {"start": a, "end": b, "labels": ["P"]}}
+              for a, b in spans]
+    return {"id": 100 * who + len(spans), "completed_by": who, "was_cancelled": skipped, "result": result,
+            "created_at": f"2026-11-28T00:00:0{len(spans)}Z"}
+
+
+def test_regions_of_an_export(shell: Shell) -> None:
+    tasks = [
+        # the second annotator's newest annotation counts, the third skipped
+        {"id": 1, "data": {}, "annotations": [_annotation(1, (0, 4), (8, 12)), _annotation(2), _annotation(2, (0, 4)),
+                                              _annotation(3, (0, 4), skipped=True)]},
+        {"id": 2, "data": {}, "annotations": [_annotation(1, (0, 4)), _annotation(2, (9, 5))]},
+    ]
+    path = shell.write("export.json", json.dumps(tasks))
+    shown = shell("agreement", path, "--regions", "--out", shell.folder / "r.json")
+    found = json.loads((shell.folder / "r.json").read_text())
+    (overall,), (pair,) = found["overall"], found["pairs"]
+    assert overall["control"] == "ner" and overall["tasks"] == 2 and overall["F1"] == pytest.approx((2 / 3 + 0) / 2)
+    assert (pair["annotator"], pair["other"], pair["common"], pair["IoU"]) == ("1", "2", 2, 1.0)
+    assert "Agreement on regions" in shown and "Regions that say no place: 1" in shell.err + shown
+    shell("agreement", path, "--regions", "--out", shell.folder / "r.csv")
+    assert (shell.folder / "r.csv").read_text().startswith("control,annotator,other,common,F1,exact F1,IoU\nner,1,2,2,")
+    assert "has regions of Labels, RectangleLabels, PolygonLabels with the control x" in shell(
+        "agreement", path, "--regions", "--control", "x", expect=1)
+    assert "which is one file" in shell("agreement", shell.folder, "--regions", expect=1)
+    assert "a task was expected" in shell("agreement", shell.write("e.json", "[3]"), "--regions", expect=1)
