@@ -32,6 +32,7 @@ BEFORE_STATISTICS = (JobKind.SYNC, JobKind.RECONCILE, JobKind.TRAIN)  # they may
 STATISTICS_DELAY_S = 3.0  # so that a busy project computes its statistics now and then, not after every vote
 GAPS_LOOKED_AT = 5  # newest jobs: one may wait and one may run, and the last that ended is behind them
 ENCODE_BUDGET_S = 60.0  # an encoding job hands over after this long, so that trainings get their turn
+LEFT_OUT_LOGGED = 20  # tasks of a line in the log
 
 
 class JobStopped(Exception):
@@ -214,21 +215,36 @@ def _deliver(services: Services, job: Job, progress: Progress) -> Figures:
 
 
 def _encode(services: Services, job: Job, progress: Progress) -> Figures:
-    """Fill the feature cache ahead of need, in slices of about a minute; figures say where the next slice begins."""
+    """Fill the feature cache ahead of need, in slices of about a minute; figures say where the next slice begins, and
+    which tasks have files that could not be read: `left_out` is sentence -> ids of tasks."""
     project = services.store.projects.get(job.project)
     if project is None or not project.label_config:
         return {"texts": 0}
     config = parse_config(project.label_config)
     total, texts, after_id = services.store.tasks.count(job.project), 0, int(job.payload.get("after_id", 0))
     done, until = int(job.payload.get("done", 0)), time.monotonic() + ENCODE_BUDGET_S
+    left_out: dict[str, list[int]] = {}
     for batch in services.store.tasks.iterate(job.project, after_id=after_id, batch=64):
-        contents = [content for content in (config.content(task.data, task=task.id) for task in batch) if content]
+        shown = [(task.id, content) for task in batch if (content := config.content(task.data, task=task.id))]
+        contents = [content for _, content in shown]
         services.features.texts(contents)
+        failures = services.features.failures(contents)
+        for task_id, content in shown:
+            if content in failures:
+                left_out.setdefault(failures[content], []).append(task_id)
         texts, done, after_id = texts + len(contents), done + len(batch), batch[-1].id
         progress(done / max(total, 1), f"encoded {done} of {total} tasks")
         if time.monotonic() > until:
-            return {"texts": texts, "next_after_id": after_id, "done": done}
-    return {"texts": texts}
+            return {**_encoded(job, texts, left_out), "next_after_id": after_id, "done": done}
+    return _encoded(job, texts, left_out)
+
+
+def _encoded(job: Job, texts: int, left_out: Mapping[str, list[int]]) -> dict[str, Any]:
+    for sentence, tasks in left_out.items():  # the figures name all of them
+        first = ", ".join(map(str, tasks[:LEFT_OUT_LOGGED])) + (", ..." if len(tasks) > LEFT_OUT_LOGGED else "")
+        logger.warning(
+            "files of %d tasks of project %s are left out (%s): %s", len(tasks), job.project, first, sentence)
+    return {"texts": texts, "left_out": left_out} if left_out else {"texts": texts}
 
 
 def _statistics(services: Services, job: Job, progress: Progress) -> Figures:

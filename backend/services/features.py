@@ -83,6 +83,13 @@ class Features:
         known = self._lookup(texts, self.encoder_id)
         return [text in known for text in texts]
 
+    def failures(self, texts: Sequence[str]) -> dict[str, str]:
+        """text -> a sentence, for those of which a file could not be read when this process last tried; loads nothing.
+        """
+        if self._encoder is None or not self._encoder.done():
+            return {}
+        return _failures(self._encoder.result(), texts)
+
     def spans(self, text: str, *, seconds: float | None = None) -> NDArray[np.int64] | None:
         """Where the tokens of a text stand in it, (T, 2); None when the encoder is not free within `seconds`.
 
@@ -154,10 +161,14 @@ class Features:
 
 def _whole(encoder: Encoder, batch: Sequence[str]) -> list[int]:
     """Rows of a batch that were encoded whole. Tokens that lack a file must not stay when the file is there again."""
+    failed = _failures(encoder, batch)
+    return [row for row, text in enumerate(batch) if text not in failed]
+
+
+def _failures(encoder: Encoder, texts: Sequence[str]) -> dict[str, str]:
     from model.encoders import FallibleEncoder
 
-    failed = encoder.failures(batch) if isinstance(encoder, FallibleEncoder) else {}
-    return [row for row, text in enumerate(batch) if text not in failed]
+    return encoder.failures(texts) if isinstance(encoder, FallibleEncoder) else {}
 
 
 def _shortest_first(texts: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@ Text alone is given to the text encoder as it is. Of a task with media every pie
 encoder, one batch a modality, and laid side by side (`model.encoders.layout`). A piece that cannot be read is left out,
 the task is learned from what remains, and the reason is kept: such tokens are not cached, and the piece is asked for
 again after a pause that doubles from a minute to a day, so that ten thousand missing files are no storm of requests.
+Files on the web are the same for every task that names them: whoever knows the tasks names them (`backend.jobs`).
 
 The encoders of images and sound are loaded at the first task that needs them.
 
@@ -157,8 +158,8 @@ class TaskEncoder:
         )
         if len(self._failures) > _REMEMBERED:
             self._failures.popitem(last=False)
-        if before is None:  # neither address nor content: the task says where to look
-            logger.warning("A medium (%s) of task %s is left out: %s", medium.modality, task or "?", sentence)
+        if before is None and task is not None:  # neither address nor content: the task says where to look
+            logger.warning("A medium (%s) of task %s is left out: %s", medium.modality, task, sentence)
 
     def _pieces(self, modality: str, files: Sequence[bytes]) -> list[list[Piece] | ContentError]:
         """The pieces of each file: one, or two of a video that has sound."""

@@ -224,6 +224,9 @@ class Cache:
         self.seen += texts
         return []
 
+    def failures(self, texts: list[str]) -> dict[str, str]:
+        return {text: "The file is gone." for text in texts if text in ("text 5", "text 7")}
+
 
 def with_tasks(tmp_path: Path, count: int) -> tuple[Services, Cache]:
     cache = Cache()
@@ -240,7 +243,7 @@ def with_tasks(tmp_path: Path, count: int) -> tuple[Services, Cache]:
 def test_encoding_fills_the_cache(tmp_path: Path) -> None:
     services, cache = with_tasks(tmp_path, 100)
     job = queue_and_run(services, JobKind.ENCODE)
-    assert job.figures == {"texts": 99}
+    assert job.figures == {"texts": 99, "left_out": {"The file is gone.": [5, 7]}}
     assert len(cache.seen) == 99 and "" not in cache.seen
 
 
