@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from backend.services.rankings import learned_rankings, with_rankings
 from backend.services.served import ReadyTask, TaskPredictions
 from model.spaces import Value, ValueKind
 from model.votes import Provenance, Vote, Votes
+from tests.backend.services import politeness
+from tests.backend.services.workshop import workshop
 from tests.model.test_ranking_model import ITEMS, PEOPLE, TASTE, order
 
 CONFIG = parse_config('<View><Text name="t" value="$text"/><List name="l" value="$items"/>'
@@ -94,3 +98,24 @@ def test_silence_where_nothing_was_learned_or_what_was_stored_is_damaged(figures
 def test_echoes_weigh_little(figures: dict[str, Any]) -> None:
     echoed = learned_rankings(CONFIG, votes_of(provenance=Provenance.ACCEPTED), lambda unit: int(unit) % 4 == 0, 0.01)
     assert np.ptp(echoed["rank"]["pooled"]) < np.ptp(figures["rankings"]["rank"]["pooled"])
+
+
+def test_a_training_learns_orders_and_its_version_predicts_them(tmp_path: Path) -> None:
+    shop = workshop(tmp_path)
+    xml = politeness.CONFIG.replace("</View>", '<List name="l" value="$items"/><Ranker name="rank" toName="l"/></View>')
+    shop.store.projects.ensure(politeness.KEY, title="Orders", label_config=xml)
+    snapshots, rng = [], np.random.default_rng(2)
+    for number, text in enumerate(politeness.texts(60), start=1):
+        mine = [politeness.vote(number, who, politeness.answer(who, text)) for who in "123" if number <= 40]
+        mine += [replace(each, control="rank", value=order(ITEMS, TASTE[int(each.annotator) - 1], rng))
+                 for each in mine]
+        snapshots.append(politeness.snapshot(number, text, mine))
+    shop.store.tasks.take_over(politeness.KEY, snapshots)
+    assert shop.train()["left_out"] == {"with controls that the network does not learn": 120}
+    task = {"id": 60, "data": {**DATA, "text": politeness.texts(60)[59]}, "annotations": []}
+    (answers,) = shop.prediction.answer(politeness.KEY, None, [task], deadline_s=90.0)
+    orders = {each["model_version"].partition("@")[0]: region["value"]["ranker"]["rank"]
+              for each in answers for region in each["result"] if region["type"] == "ranker"}
+    assert orders["annotator:1"] == ["a", "b", "c", "d"] and orders["annotator:3"] == ["d", "c", "b", "a"]
+    assert set(orders) == {"annotator:1", "annotator:2", "annotator:3", "consensus"}
+    shop.close()
