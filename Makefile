@@ -24,9 +24,10 @@ test: .venv/.dev .venv-label-studio/.runtime ## all tests, with a real Label Stu
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder \
 	  --durations=20 $(PYTEST_ARGS)
 
-e2e-all: .venv/.dev .venv-label-studio/.runtime ## the tests on measuring sets: make e2e-all POLYVOX_DATA=<folder> (minutes)
+e2e-all: .venv/.dev .venv-label-studio/.runtime ## all kinds of projects; with POLYVOX_DATA=<folder> measuring sets too
 	@scripts/system-packages.sh
-	POLYVOX_DATA="$(POLYVOX_DATA)" $(BIN)/python -m pytest -m measuring_sets --durations=5 tests/e2e $(PYTEST_ARGS)
+	POLYVOX_DATA="$(POLYVOX_DATA)" $(BIN)/python -m pytest -m "all_kinds$(if $(POLYVOX_DATA), or measuring_sets)" \
+	  --durations=5 tests/e2e $(PYTEST_ARGS)
 
 check: .venv/.dev ## style, types, import contracts, docs that must be current
 	$(BIN)/ruff check .

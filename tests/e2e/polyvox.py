@@ -47,9 +47,9 @@ class Polyvox:
             self._still_alive(deadline, f"version {name}")
             time.sleep(0.1)
 
-    def wait_for_delivery(self, label_studio_id: int, name: str) -> None:
+    def wait_for_delivery(self, label_studio_id: int, name: str, *, patience_s: float = PATIENCE_S) -> None:
         """Wait until version `name` is the published one and is in Label Studio."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + patience_s
         while True:
             now = status(self.url, label_studio_id)
             if now is not None and now["model_version"] == name and is_delivered(now):
