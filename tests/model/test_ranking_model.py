@@ -61,6 +61,9 @@ def test_items_of_one_task_are_known_from_its_rankings_alone() -> None:
     scores, other = model.scores([names, names], ["y"], [given, []])
     assert not other.any()  # rankings of one unit say nothing of another
     assert np.argsort(-scores[0])[[0, -1]].tolist() == [2, 1] and scores[0, 3] == 0.0
+    turned = [("x", Value(ValueKind.RANKING, (("new1",), ("new0",), ("new2",))), 1.0)]
+    both = model.scores([names, names], ["y"], [given, turned])
+    assert both[0] == pytest.approx(scores, abs=1e-3) and np.argsort(-both[1][0])[0] == 1
 
 
 def test_noise_is_not_predicted() -> None:

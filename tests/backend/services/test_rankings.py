@@ -77,6 +77,11 @@ def test_the_consensus_of_rankings_is_their_mean_rank(figures: dict[str, Any]) -
     assert predictions.consensus["result"][1]["score"] == pytest.approx(np.mean(shares), abs=1e-4)
 
 
+def test_ties_of_the_mean_rank_go_by_scores(figures: dict[str, Any]) -> None:
+    predictions = made(figures, given("x", ("d",), ("a",)), given("y", ("a",), ("d",)))
+    assert said(predictions.consensus)[:2] == ["a", "d"]  # two of three annotators are known to prefer it
+
+
 @pytest.mark.parametrize("data", [{}, {"items": "x"}, {"items": [{"id": "a"}]}])
 def test_a_task_without_items_gets_no_order(figures: dict[str, Any], data: Any) -> None:
     predictions = made(figures, data=data)
