@@ -16,6 +16,7 @@ import multiprocessing
 import os
 import threading
 import time
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -118,11 +119,16 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(options.threads)
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d %H:%M')} UTC")
-    for line in [video_memory(), *image_speed(options.images)]:
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d %H:%M')} UTC", flush=True)
+    _tell([video_memory()])
+    _tell(image_speed(options.images))
+
+
+def _tell(lines: Sequence[Line]) -> None:
+    for line in lines:
         spread = "" if line.low is None else f" ({line.low:.2f} to {line.high:.2f})"
         verdict = {True: ", hit", False: ", MISS", None: ""}[line.hit]
-        print(f"{line.what}: {line.measured:.2f} {line.unit}{spread} {line.target}{verdict}")
+        print(f"{line.what}: {line.measured:.2f} {line.unit}{spread} {line.target}{verdict}", flush=True)
 
 
 if __name__ == "__main__":
