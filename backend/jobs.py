@@ -132,8 +132,7 @@ def run_job(services: Services, job: Job, *, owner: str, stop: threading.Event |
 
 def _note_outage(services: Services, job: Job, error: Exception) -> None:
     """Label Studio may have stored, when it failed, what it did not stamp (see `services.reconcile`)."""
-    failed = any(isinstance(each, LabelStudioError) and each.retry for each in (error, error.__cause__))
-    if failed and services.store.projects.get(job.project) is not None:
+    if any(isinstance(each, LabelStudioError) and each.retry for each in (error, error.__cause__)):
         services.store.projects.want_reread(job.project)
 
 

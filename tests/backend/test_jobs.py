@@ -327,7 +327,4 @@ def test_after_an_outage_of_label_studio_every_task_is_to_be_read(
 ) -> None:
     services = small_services(tmp_path, on_deliver=raising(error), **LABEL_STUDIO)
     queue_and_run(services, JobKind.DELIVER)
-    assert services.store.projects.sync_state("1.1").reread_wanted is None  # a project that is not known
-    services.store.projects.ensure("1.1")
-    queue_and_run(services, JobKind.DELIVER)
     assert (services.store.projects.sync_state("1.1").reread_wanted is not None) == outage
