@@ -21,7 +21,7 @@ worker: .venv/.runtime ## start one more job process
 
 test: .venv/.dev .venv-label-studio/.runtime ## all tests, with a real Label Studio and a real browser
 	@scripts/system-packages.sh
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder \
 	  --durations=20 $(PYTEST_ARGS)
 
 e2e-all: .venv/.dev .venv-label-studio/.runtime ## all kinds of projects; with POLYVOX_DATA=<folder> measuring sets too

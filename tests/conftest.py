@@ -1,7 +1,8 @@
 """How the tests are spread over processes: end-to-end tests in two rows, everything else file by file.
 
 End-to-end tests mostly wait, so two rows of them, each with a Label Studio of its own, start first, and the other tests
-use the rest of the machine (`make test` has pytest-xdist do that). A row stays in one process.
+use the rest of the machine in a third process (`make test` has pytest-xdist do that; more processes would leave nothing
+of two cores to Polyvox' trainings, which give way to everything else). A row stays in one process.
 """
 
 from __future__ import annotations
