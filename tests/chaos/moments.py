@@ -3,7 +3,7 @@
 A moment inside a job is made certain: as soon as it is seen, the process that is in it is stopped (SIGSTOP), and only
 when the state still is what it was is the victim killed; otherwise the process goes on and the next such moment is
 awaited. So a kill "between import and select" happened between import and select. A checkpoint is written in a few
-milliseconds, so a process that trains is let go on in slices shorter than that.
+milliseconds, so which process to stop is looked up before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from backend.services.served import consensus_version
 from tests.chaos.world import World
 
 LOOK_S = 0.0005
-SLICE_S = 0.003
+LOOK_UP_S = 1.0  # the process of a lane is another one after a kill
 NUDGE_S = 45.0  # a version that the gate rejects is delivered by nobody; then a job is asked for, as a person would
 
 
@@ -63,10 +63,6 @@ class Watch:
         }
         return looks[self.when]()
 
-    def near(self) -> bool:
-        """Whether it may be the moment before anybody has looked again."""
-        return self._runs(JobKind.TRAIN) if self.when is When.CHECKPOINT else self.now()
-
     def nudge(self) -> None:
         """Ask for the job that has the moment, where it is one that has to be asked for."""
         jobs, changes = self.world.store.jobs, self.world.store.votes.counts(self.project).changes
@@ -106,22 +102,19 @@ class Watch:
 def at(watch: Watch, *, timeout_s: float) -> Iterator[None]:
     """Wait for the moment; inside the block its process stands still. Raises NotReached."""
     began = nudged = time.monotonic()
-    pid: int | None = None
-    while time.monotonic() < began + timeout_s:
-        if time.monotonic() - nudged > NUDGE_S:
+    looked_up, pid = -LOOK_UP_S, None
+    while (now := time.monotonic()) < began + timeout_s:
+        if now - nudged > NUDGE_S:
             watch.nudge()
-            nudged, pid = time.monotonic(), None
-        if not watch.near():
-            pid = None
-            time.sleep(LOOK_S)
-            continue
-        pid = pid or watch.world.actor(LANE[watch.when])
-        if pid is not None:
+            nudged = now
+        if now - looked_up > LOOK_UP_S:
+            looked_up, pid = now, watch.world.actor(LANE[watch.when])
+        if pid is not None and watch.now():
             with _stopped(pid):
                 if watch.now():
                     yield
                     return
-        time.sleep(SLICE_S)
+        time.sleep(LOOK_S)
     raise NotReached(f"not reached within {timeout_s:.0f} s: {watch.when}")
 
 

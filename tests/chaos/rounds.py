@@ -19,7 +19,7 @@ from tests.chaos.world import Victim, World
 
 TASKS = 120
 LABELLED_EACH = 30  # of the tasks, by each annotator, before the first round
-MOMENT_S = 180.0
+MOMENT_S = 400.0  # a training gives way to everything else on the machine
 REST_S = 240.0
 WORK_ON = 3  # submits that must be accepted while something is away, and again when it is back
 NAMED_S = 40.0  # for the status to say what is wrong
