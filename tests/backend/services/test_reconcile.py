@@ -368,8 +368,12 @@ def test_a_token_that_may_not_look_at_models_stops_nothing(
     assert at.store.projects.findings(at.key) == []
 
 
-def unstamped(at: Bench, ids: list[int]) -> None:
+def unstamped(at: Bench) -> list[int]:
     """Label Studio stores an annotation, deletes one and changes one, and is killed each time before it stamps."""
+    ids = fill(at, 3)
+    at.studio.now += OVERLAP + timedelta(seconds=1)
+    fill(at, 1)
+    at.reconcile()
     stamps = {task_id: at.studio.tasks[task_id]["updated_at"] for task_id in ids}
     at.studio.now += timedelta(hours=1)
     at.studio.annotate(ids[0], 6, "B")
@@ -377,6 +381,7 @@ def unstamped(at: Bench, ids: list[int]) -> None:
     at.studio.change(at.studio.tasks[ids[2]]["annotations"][0]["id"], "C")
     for task_id, stamp in stamps.items():
         at.studio.tasks[task_id]["updated_at"] = stamp
+    return ids
 
 
 def caught_up(at: Bench, ids: list[int]) -> bool:
@@ -385,11 +390,7 @@ def caught_up(at: Bench, ids: list[int]) -> bool:
 
 
 def test_after_an_outage_changes_that_were_not_stamped_are_found(at: Bench) -> None:
-    ids = fill(at, 3)
-    at.studio.now += OVERLAP + timedelta(seconds=1)
-    fill(at, 1)
-    at.reconcile()
-    unstamped(at, ids)
+    ids = unstamped(at)
     assert at.reconcile()["reread"] is False and not at.dirty()
     assert not caught_up(at, ids)  # as no walk can see them
     at.store.projects.want_reread(at.key)
@@ -401,11 +402,7 @@ def test_after_an_outage_changes_that_were_not_stamped_are_found(at: Bench) -> N
 
 
 def test_once_a_day_every_task_is_read_again(at: Bench) -> None:
-    ids = fill(at, 3)
-    at.studio.now += OVERLAP + timedelta(seconds=1)
-    fill(at, 1)
-    at.reconcile()
-    unstamped(at, ids)
+    ids = unstamped(at)
     at.later = REREAD_EVERY
     assert at.reconcile()["reread"] is True
     at.sync()
