@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from demo.client import Account, Client
 from demo.label_studio import REPOSITORY, url
 from demo.processes import Service, clean_env, free_port
+from demo.sample import LABEL_CONFIG
 from demo.state import OWNER_EMAIL, State, load
 from demo.watch import differences
 from labelstudio.control_arm import in_control_arm
@@ -30,6 +31,8 @@ from tests.e2e.browser import (
     selected_choice,
 )
 from tests.e2e.server import LabelStudio
+from tests.e2e.test_site import complaints
+from tests.e2e.test_site_of_a_project import all_pages_open, from_commands, links_land, the_annotators_are_right
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -132,6 +135,22 @@ def test_in_the_control_arm_nothing_is_suggested(demo: Demo, browser: Browser, p
     assert selected_choice(page) is None
     assert prediction_tabs(page) == []
     screenshot(page, pictures, "quick-view-control-arm")
+    page.context.close()
+
+
+def test_the_site_of_its_project_says_what_identify_says(demo: Demo, browser: Browser, tmp_path: Path) -> None:
+    server, project, site = demo.label_studio, demo.state.project, url(demo.state.polyvox_port)
+    texts = {task["id"]: task["data"]["text"] for task in server.owner.tasks(project)}
+    found = from_commands(server, tmp_path, project, LABEL_CONFIG)
+    page = log_in(browser, server, demo.you)
+    said = complaints(page)
+    all_pages_open(page, f"{site}/projects/{project}")
+    the_annotators_are_right(page, site, project, found)
+    assert said == []
+    page.goto(f"{site}/projects/{project}/tasks")
+    expect(page.locator("tbody th a.task")).not_to_have_count(0)
+    for name in ("tasks", "flags"):
+        links_land(page, f"{site}/projects/{project}/{name}", server.url, project, texts)
     page.context.close()
 
 

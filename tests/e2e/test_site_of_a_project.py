@@ -49,19 +49,24 @@ def check(label_studio: LabelStudio, browser: Browser, folder: Path, crowd: Crow
     with serve(label_studio, folder, SETTINGS, 0.0) as polyvox:
         label_studio.owner.add_ml_backend(project, polyvox.url, "Polyvox")
         overview = wait_for_votes(polyvox.url, project, sum(map(len, crowd.votes.values())))
-        found = from_commands(label_studio, folder, project, crowd)
+        found = from_commands(label_studio, folder, project, crowd.label_config)
         page = log_in(browser, label_studio, label_studio.annotators[0])
         said = complaints(page)
-        for name in PAGES:
-            answer = page.goto(f"{polyvox.url}/projects/{project}/{name}")
-            assert answer is not None and answer.ok, name
-            expect(page.locator("h1").first).to_be_visible()
+        all_pages_open(page, f"{polyvox.url}/projects/{project}")
         the_overview_is_right(page, f"{polyvox.url}/projects/{project}", overview, found, crowd)
         the_annotators_are_right(page, polyvox.url, project, found)
         assert said == []
         for name in ("tasks", "tasks?list=divided", "flags"):
             links_land(page, f"{polyvox.url}/projects/{project}/{name}", label_studio.url, project, texts)
         page.context.close()
+
+
+def all_pages_open(page: Page, base: str) -> None:
+    """Each answers 200 and has a heading."""
+    for name in PAGES:
+        answer = page.goto(f"{base}/{name}")
+        assert answer is not None and answer.ok, name
+        expect(page.locator("h1").first).to_be_visible()
 
 
 def wait_for_votes(url: str, project: int, votes: int) -> dict[str, Any]:
@@ -75,12 +80,12 @@ def wait_for_votes(url: str, project: int, votes: int) -> dict[str, Any]:
         time.sleep(0.5)
 
 
-def from_commands(label_studio: LabelStudio, folder: Path, project: int, crowd: Crowd) -> dict[str, Any]:
+def from_commands(label_studio: LabelStudio, folder: Path, project: int, label_config: str) -> dict[str, Any]:
     """What `identify` and `agreement` say of the export."""
     export, config = folder / "export.json", folder / "config.xml"
     address = f"/api/projects/{project}/export?exportType=JSON"
     export.write_text(json.dumps(label_studio.owner.call("GET", address, timeout=300)))
-    config.write_text(crowd.label_config)
+    config.write_text(label_config)
     found: dict[str, Any] = {}
     for name in ("identify", "agreement"):
         out = folder / f"{name}.json"
