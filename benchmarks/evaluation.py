@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 from benchmarks.ablations import variants
@@ -80,14 +81,17 @@ class Bench:
         return CellStore(self.work.cells / name, fingerprint=self.problem(name).fingerprint, folds=FOLDS)
 
     def missing(self, names: Sequence[str], skip: frozenset[str]) -> list[tuple[str, int]]:
-        """(set, number of the job) of fits whose cells are not there; of every set the same fold and seed first."""
+        """(set, number of the job) of fits whose cells are not there; of every set the same fold and seed first.
+
+        Of these the sets with the most votes come first, since they take longest.
+        """
         found = []
         for name in names:
             for number, job in enumerate(jobs(self.work.plan(name))):
                 there = [self.store(name).has(key) or f"{name}/{key.file_name}" in skip for key in job.keys]
                 if not all(there):
-                    found.append((_order(job), name, number))
-        return [(name, number) for _, name, number in sorted(found)]
+                    found.append((*_order(job), -len(self.problem(name).votes), name, number))
+        return [(name, number) for *_, name, number in sorted(found)]
 
     def run(self, name: str, number: int) -> str:
         job = jobs(self.work.plan(name))[number]
@@ -104,10 +108,14 @@ def _order(job: Job) -> tuple[int, bool, bool, float, int]:
 _BENCH: list[Bench] = []  # of a worker process; set once, when it starts
 
 
-def _start(work: Work) -> None:
+def _start(work: Work, started: Synchronized[int]) -> None:
     import torch
 
     torch.set_num_threads(1)
+    with started.get_lock():
+        number, started.value = started.value, started.value + 1
+    if work.source.device == "cuda":  # "cuda" is a process's current GPU, so fits spread over all there are
+        torch.cuda.set_device(number % torch.cuda.device_count())
     warnings.simplefilter("ignore", FutureWarning)
     _BENCH.append(Bench(work))
 
@@ -129,7 +137,8 @@ def run(work: Work, names: Sequence[str], workers: int, until: float, skip: froz
         print(f"{name} is read", flush=True)
     todo = bench.missing(names, skip)
     failed = 0
-    pool = multiprocessing.get_context("spawn").Pool(workers, _start, (work,))
+    processes = multiprocessing.get_context("spawn")
+    pool = processes.Pool(workers, _start, (work, processes.Value("i", 0)))
     try:
         for done, line in enumerate(_until(pool.imap_unordered(_run, todo), until), start=1):
             failed += line.startswith("FAILED")

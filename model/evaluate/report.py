@@ -42,7 +42,7 @@ def markdown(results: Results, *, level: int = 1) -> str:
         lines += [f"{head}# {setting}", "", *setting_table(results, setting), ""]
     weights = rung_weights(results)
     if weights:
-        lines += [f"{head}# Weights of the rungs in `served`", "", *weights, ""]
+        lines += [f"{head}# Weights of the rungs in `served`, as far as it reads content", "", *weights, ""]
     return "\n".join(lines)
 
 
