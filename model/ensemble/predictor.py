@@ -40,19 +40,32 @@ class Ladder:
     """A fitted ladder. Immutable; safe to share between threads."""
 
     def __init__(
-        self, *, annotators: Sequence[str], controls: Mapping[str, ControlState], committee: Committee, dim: int,
+        self, *, annotators: Sequence[str], controls: Mapping[str, ControlState], committee: Committee | None, dim: int,
         config: LadderConfig, learned: NDArray[np.int64] | None = None, until: float = 0.0,
     ) -> None:
-        """`learned` (P,): the training votes of each annotator when the network last went through all units; `until`:
-        the time of the last vote that it was trained with, seconds since the epoch, 0 where unknown."""
+        """`committee` None: no network, no control and no `dim`, as where a project asks for orders alone, which are
+        learned elsewhere. `learned` (P,): the training votes of each annotator when the network last went through all
+        units; `until`: the time of the last vote that it was trained with, seconds since the epoch, 0 where unknown."""
         self.annotators = tuple(annotators)
         self.controls = dict(controls)
-        self.committee = committee
+        self._committee = committee
         self.dim = dim
         self.config = config
         self.learned = np.zeros(len(self.annotators), np.int64) if learned is None else learned
         self.until = until
         self._index = {name: index for index, name in enumerate(self.annotators)}
+
+    @property
+    def reads(self) -> bool:
+        """Whether there is a network, which reads tokens."""
+        return self._committee is not None
+
+    @property
+    def committee(self) -> Committee:
+        """The network. Raises ModelError where there is none."""
+        if self._committee is None:
+            raise ModelError("this version has no network, since none of its controls is learned by one")
+        return self._committee
 
     @property
     def spaces(self) -> dict[str, Space]:
@@ -74,8 +87,10 @@ class Ladder:
         `tokens`: B arrays (T_i, D). `units` names them, so that the votes in `given` can be found: they say something
         about the votes of all others (never about that of who gave them), and count in the consensus as what they are.
         Without `consensus`, its rows are left at 0 and cost nothing. Raises ModelError for
-        tokens of another dimension or with NaN, and for `given` without `units`.
+        tokens of another dimension or with NaN, and for `given` without `units`. Without a network nothing is answered.
         """
+        if not self.reads:
+            return {}
         if given is not None and units is None:
             raise ModelError("given votes can be used only when the units are named")
         names = list(units) if units is not None else [f"at position {row}" for row in range(len(tokens))]
@@ -117,7 +132,8 @@ class Ladder:
 
     def save(self, folder: Path) -> None:
         """Write a checkpoint. Raises CheckpointError."""
-        arrays: checkpoint.Arrays = {f"network.{name}": array for name, array in self.committee.arrays().items()}
+        network = {} if self._committee is None else self._committee.arrays()
+        arrays: checkpoint.Arrays = {f"network.{name}": array for name, array in network.items()}
         controls = []
         for index, (name, state) in enumerate(self.controls.items()):
             arrays |= {f"control.{index}.{key}": array for key, array in _arrays(state).items()}
@@ -129,8 +145,8 @@ class Ladder:
             })
         meta = {
             "annotators": list(self.annotators), "controls": controls, "dim": self.dim, "config": self.config.to_json(),
-            "members": self.committee.network.members, "learned": self.learned.tolist(),
-            "until": self.until,
+            "members": 0 if self._committee is None else self._committee.network.members,
+            "learned": self.learned.tolist(), "until": self.until,
         }
         checkpoint.save(folder, arrays, meta)
 
@@ -143,7 +159,7 @@ class Ladder:
             config = LadderConfig.from_json(meta["config"])
             if "network.labels.embed" not in arrays:  # from before networks read votes
                 config = replace(config, network=replace(config.network, labels=False))
-            committee = Committee.from_arrays(
+            committee = None if not (controls or meta["members"]) else Committee.from_arrays(
                 {name.removeprefix("network."): a for name, a in arrays.items() if name.startswith("network.")},
                 members=meta["members"], annotators=len(meta["annotators"]), dim=meta["dim"], config=config.network,
                 spaces={name: state.space for name, state in controls.items()}, device=device,

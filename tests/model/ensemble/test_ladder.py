@@ -106,6 +106,15 @@ def test_saved_and_loaded_it_answers_the_same(fitted, simulated, tmp_path):
     np.testing.assert_array_equal(before.consensus, after.consensus)
 
 
+def test_without_a_network_it_is_kept_all_the_same(quick, tmp_path):
+    Ladder(annotators=("1", "2"), controls={}, committee=None, dim=0, config=quick).save(tmp_path / "bare")
+    loaded = Ladder.load(tmp_path / "bare")
+    assert not loaded.reads and loaded.annotators == ("1", "2") and loaded.spaces == {}
+    assert loaded.predict([np.zeros((0, 0), np.float16)], ["1"], units=["7"]) == {}
+    with pytest.raises(ModelError, match="no network"):
+        loaded.committee.scores([])
+
+
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     from model import checkpoint
 
