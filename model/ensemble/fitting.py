@@ -23,7 +23,7 @@ from model.ensemble.pooled import fit_pooled
 from model.ensemble.predictor import Ladder
 from model.ensemble.prior import fit_prior
 from model.ensemble.scores import to_probabilities
-from model.ensemble.scoring import Scored, score_gaps, score_heldout, summaries
+from model.ensemble.scoring import Scored, score_both, summaries
 from model.ensemble.stack import Stack, fit_stack
 from model.numbers import NumberBins, to_json
 from model.qumab.batches import TokenStore
@@ -80,8 +80,7 @@ def fit(
         learned=result.learned, until=float(dataset.newest.max()),
     )
     progress(0.95, "scoring on held-out units")
-    heldout = score_heldout(ladder, dataset, data.tokens)
-    gaps = score_gaps(ladder, dataset, data)
+    heldout, gaps = score_both(ladder, dataset, data)
     every = {name: _cross_validated(item, len(dataset.annotators), config) for name, item in result.votes.items()}
     cross = {name: item.select(item.targets.scored) for name, item in every.items()}
     figures = _figures(dataset, ladder, result, heldout, cross, gaps)

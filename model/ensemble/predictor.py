@@ -95,16 +95,37 @@ class Ladder:
             raise ModelError("given votes can be used only when the units are named")
         names = list(units) if units is not None else [f"at position {row}" for row in range(len(tokens))]
         check_tokens(names, tokens, self.dim)
-        parts: dict[str, list[ControlPrediction]] = {name: [] for name in self.controls}
+        return self._answers(tokens, annotators, names, (given,), consensus)[0]
+
+    def predict_both(
+        self, tokens: Sequence[Tokens], annotators: Sequence[str], *, units: Sequence[str], given: Votes
+    ) -> tuple[dict[str, ControlPrediction], dict[str, ControlPrediction]]:
+        """What `predict` answers from content alone and with `given`, without a consensus; content is read once."""
+        if not self.reads:
+            return {}, {}
+        check_tokens(units, tokens, self.dim)
+        alone, conditioned = self._answers(tokens, annotators, units, (None, given), consensus=False)
+        return alone, conditioned
+
+    def _answers(
+        self, tokens: Sequence[Tokens], annotators: Sequence[str], units: Sequence[str],
+        situations: Sequence[Votes | None], consensus: bool,
+    ) -> list[dict[str, ControlPrediction]]:
+        """The answers in each situation; at most one, the last, has given votes."""
+        parts: list[dict[str, list[ControlPrediction]]] = [{name: [] for name in self.controls} for _ in situations]
         for start in range(0, max(1, len(tokens)), _BATCH_UNITS):
             part = slice(start, start + _BATCH_UNITS)
-            votes = {name: self._given(name, names[part], given) for name in self.controls}
-            scores = self._rung_scores(tokens[part], votes)
-            for name, state in self.controls.items():
-                answers = state.answer(scores[name], votes[name])
-                agreed = answers.consensus(self.config.consensus_samples) if consensus else None
-                parts[name].append(answers.prediction(annotators, self._index, agreed))
-        return {name: _concatenate(batches) for name, batches in parts.items()}
+            votes = [{name: self._given(name, units[part], each) for name in self.controls} for each in situations]
+            scores = self._rung_scores(tokens[part], votes[-1])
+            for found, theirs, given in zip(parts, votes, situations, strict=True):
+                for name, state in self.controls.items():
+                    rungs = scores[name]
+                    if given is None and "conditioned" in rungs:
+                        rungs = rungs | {"conditioned": rungs["network"]}
+                    answers = state.answer(rungs, theirs[name])
+                    agreed = answers.consensus(self.config.consensus_samples) if consensus else None
+                    found[name].append(answers.prediction(annotators, self._index, agreed))
+        return [{name: _concatenate(batches) for name, batches in found.items()} for found in parts]
 
     def _rung_scores(
         self, tokens: Sequence[Tokens], votes: Mapping[str, GivenVotes]

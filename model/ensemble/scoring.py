@@ -5,7 +5,7 @@ Only votes with `scored` count, and only on held-out units: nothing here was tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.dataset import Dataset, Targets, Tokens, TrainingSet
-from model.ensemble.control import RUNGS
+from model.ensemble.control import RUNGS, ControlPrediction
 from model.ensemble.predictor import Ladder
 from model.evaluate.metrics import log_losses, summarise
 from model.spaces import Space, ValueKind
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 TokensOf = Callable[[Sequence[str]], list[Tokens]]
@@ -55,42 +54,63 @@ def score_heldout(ladder: Ladder, dataset: Dataset, tokens: TokensOf) -> dict[st
     Controls that the ladder lacks are left out. A class that it does not know gets probability 0; what it gives to a
     class that is gone goes to the others, as in serving.
     """
-    return _score(ladder, dataset, tokens, None)
+    sheet = _Sheet(ladder, dataset, gaps=False)
+    for batch, names in sheet.batches():
+        sheet.enter(batch, ladder.predict(tokens(names), dataset.annotators, units=names, consensus=False))
+    return sheet.scored()
 
 
-def score_gaps(ladder: Ladder, dataset: Dataset, data: TrainingSet) -> dict[str, Scored]:
-    """The same where all votes of others on the unit are known, as for an annotator who is the only one missing."""
+def score_both(ladder: Ladder, dataset: Dataset, data: TrainingSet) -> tuple[dict[str, Scored], dict[str, Scored]]:
+    """The same, and once more where all votes of others on the unit are known, as for an annotator who is the only one
+    missing; content is read once for both."""
     asked = {unit for unit, out in zip(dataset.units, dataset.heldout, strict=True) if out}
     theirs = np.array([unit in asked for unit in data.votes.units], dtype=np.bool_)
-    return _score(ladder, dataset, data.tokens, data.votes.select(theirs[data.votes.unit]))
+    given = data.votes.select(theirs[data.votes.unit])
+    sheets = _Sheet(ladder, dataset, gaps=False), _Sheet(ladder, dataset, gaps=True)
+    for batch, names in sheets[0].batches():
+        answers = ladder.predict_both(data.tokens(names), dataset.annotators, units=names, given=given)
+        for sheet, answer in zip(sheets, answers, strict=True):
+            sheet.enter(batch, answer)
+    return sheets[0].scored(), sheets[1].scored()
 
 
-def _score(ladder: Ladder, dataset: Dataset, tokens: TokensOf, given: Votes | None) -> dict[str, Scored]:
-    wanted = {name: dataset.rows(name, dataset.heldout) for name in dataset.controls}
-    wanted = {
-        name: targets.select(targets.scored) for name, targets in wanted.items()
-        if name in ladder.controls and ladder.controls[name].space.kind is targets.space.kind
-    }
-    parts: dict[str, dict[str, Floats]] = {
-        name: {way: np.zeros(targets.y.shape) for way in ("served", *(RUNGS if given is None else ladder.rungs(name)))}
-        for name, targets in wanted.items()
-    }
-    units = np.unique(np.concatenate([targets.unit for targets in wanted.values()] or [np.empty(0, np.int64)]))
-    for start in range(0, len(units), _BATCH_UNITS):
-        batch = units[start : start + _BATCH_UNITS]
-        names = [dataset.units[u] for u in batch]
-        answer = ladder.predict(tokens(names), dataset.annotators, units=names, given=given, consensus=False)
-        for name, targets in wanted.items():
+class _Sheet:
+    """The votes that are scored, and the probabilities they get, entered batch by batch."""
+
+    def __init__(self, ladder: Ladder, dataset: Dataset, *, gaps: bool) -> None:
+        """With `gaps`, the rungs that read given votes are entered too."""
+        self._ladder, self._dataset = ladder, dataset
+        wanted = {name: dataset.rows(name, dataset.heldout) for name in dataset.controls}
+        self._wanted = {
+            name: targets.select(targets.scored) for name, targets in wanted.items()
+            if name in ladder.controls and ladder.controls[name].space.kind is targets.space.kind
+        }
+        self._p: dict[str, dict[str, Floats]] = {
+            name: {way: np.zeros(targets.y.shape) for way in ("served", *(ladder.rungs(name) if gaps else RUNGS))}
+            for name, targets in self._wanted.items()
+        }
+
+    def batches(self) -> Iterator[tuple[NDArray[np.int64], list[str]]]:
+        """Units with scored votes: their sorted indices, and their names."""
+        units = np.unique(np.concatenate([part.unit for part in self._wanted.values()] or [np.empty(0, np.int64)]))
+        for start in range(0, len(units), _BATCH_UNITS):
+            batch = units[start : start + _BATCH_UNITS]
+            yield batch, [self._dataset.units[u] for u in batch]
+
+    def enter(self, batch: NDArray[np.int64], answer: Mapping[str, ControlPrediction]) -> None:
+        """Enter what was answered about a batch."""
+        for name, targets in self._wanted.items():
             here = np.flatnonzero(np.isin(targets.unit, batch))
             at = (np.searchsorted(batch, targets.unit[here]), targets.annotator[here])
-            old, new = common_classes(ladder.controls[name].space, targets.space)
+            old, new = common_classes(self._ladder.controls[name].space, targets.space)
             every = {"served": answer[name].served, **answer[name].rungs}
-            for way in parts[name]:
-                p = every[way]
-                common = np.asarray(p[at][:, old], dtype=np.float64)
+            for way, p in self._p[name].items():
+                common = np.asarray(every[way][at][:, old], dtype=np.float64)
                 single = targets.space.kind is ValueKind.CLASS
-                parts[name][way][here[:, None], new] = renormalised(common) if single else common
-    return {name: Scored(targets=targets, p=parts[name]) for name, targets in wanted.items()}
+                p[here[:, None], new] = renormalised(common) if single else common
+
+    def scored(self) -> dict[str, Scored]:
+        return {name: Scored(targets=targets, p=self._p[name]) for name, targets in self._wanted.items()}
 
 
 def renormalised(p: Floats) -> Floats:
