@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ from rich.text import Text
 from backend.bootstrap import Services, build_services
 from backend.commands.base import Arguments, Command, find_project, project_argument
 from backend.errors import ClientError, NotFound
-from backend.labeling import parse_config
-from backend.records import Project, StoredVote
-from backend.services.served import as_votes
+from backend.labeling import LabelConfig, parse_config
+from backend.records import Project, StoredVote, Task
+from backend.registry import Loaded
+from backend.services.rankings import orders, rankers
+from backend.services.ready_tasks import nothing_read
+from backend.services.served import ReadyTask, as_votes
 from backend.settings import Settings
-from model.spaces import SingleChoice, Value
+from model.spaces import SingleChoice, Value, ValueKind
 
 CONSENSUS = "consensus"
 
@@ -58,16 +62,30 @@ def predictions(services: Services, project: Project, task_ids: list[int]) -> li
         missing = ", ".join(str(each) for each in ids if each not in {task.id for task in tasks})
         raise NotFound(f"Polyvox knows no task {missing} in project {project.label_studio_id}.")
     config = parse_config(project.label_config)
+    votes = services.store.votes.of_tasks(project.key, [task.id for task in tasks])
+    who = [each.annotator for each in services.store.votes.activity(project.key)]
+    names = {each.annotator: each.name for each in services.store.votes.activity(project.key)}
+    given = {(vote.task_id, vote.control, vote.annotator): _say(vote.value) for vote in _whole_tasks(votes)}
+    rows = [*_network_rows(services, loaded, config, tasks, who, votes),
+            *_ranking_rows(services, loaded, config, tasks, who, votes)]
+    return [{
+        **row, "name": names.get(row["annotator"], row["annotator"]),
+        "vote": given.get((row["task"], row["control"], row["annotator"])), "version": loaded.version.name,
+    } for row in sorted(rows, key=lambda row: ids.index(row["task"]))]
+
+
+def _network_rows(
+    services: Services, loaded: Loaded, config: LabelConfig, tasks: Sequence[Task], who: list[str],
+    votes: list[StoredVote],
+) -> list[dict[str, Any]]:
+    if not loaded.ladder.reads:
+        return []
     contents = [config.content(task.data, task=task.id) for task in tasks]
     if not all(contents):
         raise ClientError("A task without text cannot be predicted: " + ", ".join(
             str(task.id) for task, content in zip(tasks, contents, strict=True) if not content))
-    votes = services.store.votes.of_tasks(project.key, [task.id for task in tasks])
-    who = [each.annotator for each in services.store.votes.activity(project.key)]
-    names = {each.annotator: each.name for each in services.store.votes.activity(project.key)}
     answer = loaded.ladder.predict(
         services.features.texts(contents), who, units=[str(task.id) for task in tasks], given=as_votes(votes))
-    given = {(vote.task_id, vote.control, vote.annotator): _say(vote.value) for vote in _whole_tasks(votes)}
     rows = []
     for row, task in enumerate(tasks):
         for control, space in loaded.ladder.spaces.items():
@@ -75,12 +93,32 @@ def predictions(services: Services, project: Project, task_ids: list[int]) -> li
             for annotator, p in [*columns, (CONSENSUS, answer[control].consensus[row])]:
                 sure = p.max() if isinstance(space, SingleChoice) else np.maximum(p, 1.0 - p).prod()
                 rows.append({
-                    "task": task.id, "control": control, "annotator": annotator,
-                    "name": names.get(annotator, annotator), "predicted": _say(space.decode(p)),
+                    "task": task.id, "control": control, "annotator": annotator, "predicted": _say(space.decode(p)),
                     "confidence": round(float(sure), 4),
-                    "vote": given.get((task.id, control, annotator)), "version": loaded.version.name,
                     "probabilities": {name: round(float(each), 4) for name, each in zip(space.classes, p, strict=True)},
                 })
+    return rows
+
+
+def _ranking_rows(
+    services: Services, loaded: Loaded, config: LabelConfig, tasks: Sequence[Task], who: list[str],
+    votes: list[StoredVote],
+) -> list[dict[str, Any]]:
+    """The best item first; of those who ranked a task no prediction is made there, since their own would speak."""
+    weight = services.settings.echo_weight
+    rows = []
+    for control in rankers(config):
+        if control.name not in loaded.rankings:
+            continue
+        ranked = {(vote.task_id, vote.annotator) for vote in votes if vote.control == control.name}
+        ready = [ReadyTask(id=task.id, data=task.data, tokens=nothing_read(),
+                           annotators=[each for each in who if (task.id, each) not in ranked]) for task in tasks]
+        found = orders(loaded.rankings[control.name], control, ready, votes, weight)
+        for task, mine in zip(tasks, found, strict=True):
+            agreed = {} if mine.consensus is None else {CONSENSUS: mine.consensus}
+            rows += [{"task": task.id, "control": control.name, "annotator": each, "predicted": _say(value),
+                      "confidence": round(sure, 4), "probabilities": {}}
+                     for each, (value, sure) in {**mine.own, **agreed}.items()]
     return rows
 
 
@@ -89,6 +127,8 @@ def _whole_tasks(votes: list[StoredVote]) -> list[StoredVote]:
 
 
 def _say(value: Value) -> str:
+    if value.kind is ValueKind.RANKING and isinstance(value.data, tuple):
+        return " > ".join(" = ".join(bucket) for bucket in value.data)
     return ", ".join(str(each) for each in value.data) if isinstance(value.data, tuple) else str(value.data)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -106,6 +106,14 @@ class LabelConfig:
             return None
         return {"result": result, "score": round(min(max(float(score), 0.0), 1.0), 6), "model_version": model_version}
 
+    def shows(self, control: Control, result: Sequence[Mapping[str, Any]], data: Mapping[str, Any]) -> bool:
+        """Whether annotators would see a control (`visibleWhen`) if the regions of `result` were the answers."""
+        if not control.shown_when:
+            return True
+        needed = {condition.control for condition in control.shown_when}
+        chosen = {each.name: _choices(each, value, data) for each in self.controls
+                  if each.name in needed and (value := each.decode(result, data)) is not None}
+        return all(condition.holds(chosen) for condition in control.shown_when)
 
     def _shown(self, offered: Mapping[str, Value], data: Mapping[str, Any]) -> dict[str, Value]:
         """The answers of the controls that annotators would see if these were the answers."""

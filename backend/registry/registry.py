@@ -1,7 +1,8 @@
 """The registry: which version of a project answers, and the files behind it.
 
 Invariants: the pointer is read from the store at each call, so that a version published by any process is seen at the
-next request; a checkpoint never changes once it has its path, so ladders are cached by path; a version is recorded only
+next request; a checkpoint never changes once it has its path, nor do the figures of its version, so ladders and the
+models of rankings are cached by path; a version is recorded only
 after its files are whole on disk (`Ladder.save` writes aside, flushes and renames). Where a checkpoint is missing or
 damaged the newest older published version answers, and `problem` says so until the damage is gone.
 
@@ -23,17 +24,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from backend.ports import Clock, Store, utc_now
 from backend.records import Verdict, Version
-from model.errors import CheckpointError
+from model.errors import CheckpointError, ModelError
 
 if TYPE_CHECKING:
     from model.ensemble.ladder import Judgement, Ladder
     from model.quality.evidence import Evidence
+    from model.ranking_model import RankingModel
 
 log = logging.getLogger(__name__)
+_Learned: TypeAlias = "tuple[Ladder, Mapping[str, RankingModel]]"
 
 DAMAGE_REMEMBERED_S = 60.0  # how long a checkpoint that could not be loaded is not tried again
 AUDIT = "audit"  # folder beside a checkpoint's files
@@ -46,6 +49,7 @@ class Loaded:
 
     version: Version
     ladder: Ladder
+    rankings: Mapping[str, RankingModel]  # control -> what its version learned of orders
     problem: str = ""  # a sentence when a newer published version could not be loaded
 
 
@@ -66,15 +70,15 @@ class Registry:
         self._seconds = seconds
         self._lock = threading.Lock()  # never held while a file is read
         self._loads: dict[str, threading.Lock] = {}  # path -> held while it is read
-        self._ladders: OrderedDict[str, Ladder] = OrderedDict()
+        self._learned: OrderedDict[str, _Learned] = OrderedDict()
         self._damaged: dict[str, float] = {}  # path -> when it was found out
 
     def published(self, project: str) -> Loaded | None:
         """The version that answers, with its ladder; None when there is none that can be loaded."""
         for version in self._candidates(project):
-            ladder = self._ladder(version)
-            if ladder is not None:
-                return Loaded(version=version, ladder=ladder, problem=self.problem(project))
+            found = self._load(version)
+            if found is not None:
+                return Loaded(version=version, ladder=found[0], rankings=found[1], problem=self.problem(project))
         return None
 
     def current(self, project: str) -> Version | None:
@@ -145,17 +149,17 @@ class Registry:
             if version.number < pointed.number:
                 yield version
 
-    def _ladder(self, version: Version) -> Ladder | None:
+    def _load(self, version: Version) -> _Learned | None:
         from model.ensemble.ladder import Ladder  # torch is loaded by who predicts, not by who asks for a name
 
         path = version.path
-        ladder = self._remembered(path)
-        if ladder is not None:
-            return ladder
+        learned = self._remembered(path)
+        if learned is not None:
+            return learned
         with self._loading(path):
-            ladder = self._remembered(path)  # another thread may have loaded it meanwhile
-            if ladder is not None or self._damage_is_fresh(path):
-                return ladder
+            learned = self._remembered(path)  # another thread may have loaded it meanwhile
+            if learned is not None or self._damage_is_fresh(path):
+                return learned
             try:
                 ladder = Ladder.load(self._folder / path, device=self.device)
             except (CheckpointError, OSError) as error:
@@ -163,20 +167,21 @@ class Registry:
                 self._damaged[path] = self._seconds()
                 return None
             self._damaged.pop(path, None)
-            self._remember(path, ladder)
-            return ladder
+            learned = ladder, _rankings(version)
+            self._remember(path, learned)
+            return learned
 
-    def _remembered(self, path: str) -> Ladder | None:
+    def _remembered(self, path: str) -> _Learned | None:
         with self._lock:
-            if path in self._ladders:
-                self._ladders.move_to_end(path)
-            return self._ladders.get(path)
+            if path in self._learned:
+                self._learned.move_to_end(path)
+            return self._learned.get(path)
 
-    def _remember(self, path: str, ladder: Ladder) -> None:
+    def _remember(self, path: str, learned: _Learned) -> None:
         with self._lock:
-            self._ladders[path] = ladder
-            while len(self._ladders) > self._in_memory:
-                self._ladders.popitem(last=False)
+            self._learned[path] = learned
+            while len(self._learned) > self._in_memory:
+                self._learned.popitem(last=False)
 
     @contextlib.contextmanager
     def _loading(self, path: str) -> Iterator[None]:
@@ -210,6 +215,20 @@ class Registry:
             orphan = folder.name not in kept and time.time() - folder.stat().st_mtime > ORPHAN_AFTER_S
             if folder.name in old or orphan:
                 shutil.rmtree(folder, ignore_errors=True)  # another process may be doing the same
+
+
+def _rankings(version: Version) -> dict[str, RankingModel]:
+    """Control -> model, from the figures of a version; those that are damaged are left out."""
+    from model.ranking_model import RankingModel
+
+    stored, found = version.figures.get("rankings"), {}
+    for control, about in (stored if isinstance(stored, Mapping) else {}).items():
+        try:
+            found[str(control)] = RankingModel.from_json(about)
+        except (ModelError, KeyError, TypeError, ValueError):
+            log.warning("the scores of a ranking control of version %s of project %s are damaged; it is not predicted",
+                        version.name, version.project)
+    return found
 
 
 def _folder_name(project: str) -> str:

@@ -112,13 +112,16 @@ def of_config(xml: str) -> tuple[list[str], list[str]]:
         return [f"The labeling configuration cannot be read, so nothing is learned: {error}"], []
     left_out = [each.reason for each in config.unmodelled]
     left_out += [
-        f"Ranker '{each.name}' is predicted from rankings alone, and only beside a control that the network learns."
-        if isinstance(each, Ranker) and not each.buckets else
+        f"Ranker '{each.name}' is predicted from rankings alone, not from what its items show."
+        if isinstance(each, Ranker) and each.scored else
         f"{each.tag} '{each.name}' is not predicted yet; its votes are kept and compared."
         for each in config.controls if not each.predicted
     ]
     if not any(each.predicted for each in config.controls):
+        if any(isinstance(each, Ranker) and each.scored for each in config.controls):
+            return [], left_out
         return [" ".join(["Polyvox can learn none of this project's controls.", *left_out])], []
-    if not config.objects:
-        return ["The controls of this project look at no text, and Polyvox reads nothing else yet."], left_out
+    if not config.objects and not config.media:
+        return ["The controls of this project look at nothing that Polyvox reads: neither text nor images, sound or "
+                "video."], left_out
     return [], left_out

@@ -5,7 +5,9 @@ Pure functions of the records of `overview`. Numbers are exact; where they rest 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from backend.records import Job, JobKind, JobState, Verdict
 from backend.routes.overview import ControlFigures, Overview, ProjectView, Way
@@ -30,7 +32,9 @@ def connection(shown: Overview) -> str:
 def of_project(view: ProjectView, now: datetime) -> list[str]:
     """Everything there is to say of one project, the most important first."""
     said = [answering(view, now), *(quality(each) for each in view.figures)]
-    if view.published and not view.figures:
+    ordered = [] if view.published is None else orders(view.published.figures)
+    said += ordered
+    if view.published and not view.figures and not ordered:
         said.append("How good it is could not be measured yet: no vote was held out.")
     said += crowd(view)
     return said + waiting(view, now) + list(view.notes)
@@ -85,6 +89,24 @@ def _against(served: Way, naive: list[Way]) -> str:
     if gain > 0:
         return f", and its probabilities are better than both {figures}" if len(losses) > 1 else f" {figures}"
     return f", and its probabilities are worse than the better of them {figures}"
+
+
+def orders(figures: Mapping[str, Any]) -> list[str]:
+    """How good a version is at rankings, beside equal chances for all orders; whatever does not have the expected shape
+    is left out."""
+    said = []
+    stored = figures.get("rankings")
+    for control, about in (stored if isinstance(stored, Mapping) else {}).items():
+        parts = []
+        for name, where in (("unseen", "on tasks without a ranking"), ("gap", "on tasks with some")):
+            part = about.get(name) if isinstance(about, Mapping) else None
+            if isinstance(part, Mapping) and isinstance(part.get("gain"), float):
+                shown = "predicted" if part.get("helps") else "not predicted, since that is not beyond chance"
+                parts.append(f"{where} {part['loss']:.2f} nats a ranking against {part['uniform']:.2f} of equal "
+                             f"chances for all orders ({part['scored']} cross-validated): {shown}")
+        if parts:
+            said.append(f"Orders of {control}: {'; '.join(parts)}.")
+    return said
 
 
 def crowd(view: ProjectView) -> list[str]:

@@ -34,7 +34,8 @@ from backend.services.features import Features
 from backend.services.one_ahead import OneAhead
 from backend.services.overrides import settings_of
 from backend.services.prediction import Prediction, trained_on
-from backend.services.served import ReadyTask, consensus_version, own_version
+from backend.services.ready_tasks import ready_tasks
+from backend.services.served import consensus_version, own_version
 from backend.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -120,7 +121,7 @@ class Delivery:
         loaded = self._registry.published(project)
         if loaded is None or not record.label_config:
             return {"reason": "There is no published version yet."}
-        if trained_on(loaded) != self._features.encoder_id:
+        if loaded.ladder.reads and trained_on(loaded) != self._features.encoder_id:
             return {"reason": "The encoder was changed; the next training makes a version for it."}
         try:
             return self._deliver(record, loaded, progress, force=force)
@@ -238,13 +239,9 @@ class Delivery:
     def _items(self, this: Round, ids: Sequence[int]) -> Iterator[Item]:
         """The predictions to send for a chunk of tasks, consensus before own, tasks ascending."""
         tasks = self._store.tasks.get(this.project.key, ids)
-        contents = {task.id: this.config.content(task.data, task=task.id) for task in tasks}
-        tasks = [task for task in tasks if contents[task.id]]
-        this.figures["without_text"] += len(contents) - len(tasks)
-        tokens = self._features.texts([contents[task.id] for task in tasks])
-        ready = [ReadyTask(id=task.id, data=task.data, tokens=array, annotators=this.wanted.get(task.id, ()))
-                 for task, array in zip(tasks, tokens, strict=True)]
-        votes = self._store.votes.of_tasks(this.project.key, [task.id for task in tasks])
+        ready = ready_tasks(self._features, this.loaded, this.config, tasks, this.wanted)
+        this.figures["without_text"] += len(tasks) - len(ready)
+        votes = self._store.votes.of_tasks(this.project.key, [task.id for task in ready])
         for made in self._prediction.compute(this.project, this.loaded, this.config, ready, votes):
             if made.task_id in this.consensus and made.consensus is not None:
                 yield Item(made.task_id, made.consensus)

@@ -29,7 +29,7 @@ from backend.services.draft_writer import DraftWriter, Outcome
 from backend.services.features import Features
 from backend.services.overrides import settings_of
 from backend.services.prediction import Prediction
-from backend.services.served import ReadyTask
+from backend.services.ready_tasks import ready_tasks
 from backend.settings import Settings
 
 PAUSE_S = 0.2  # after each write: at most five a second, since each of them locks SQLite for a moment
@@ -117,12 +117,8 @@ class Drafts:
         ids, found = sorted(annotators_of), {}
         for begin in range(0, len(ids), CHUNK):
             known = self._store.tasks.get(project.key, ids[begin : begin + CHUNK])
-            contents = {task.id: config.content(task.data, task=task.id) for task in known}
-            known = [task for task in known if contents[task.id]]
-            tokens = self._features.texts([contents[task.id] for task in known])
-            ready = [ReadyTask(id=task.id, data=task.data, tokens=array, annotators=annotators_of[task.id])
-                     for task, array in zip(known, tokens, strict=True)]
-            votes = self._store.votes.of_tasks(project.key, [task.id for task in known])
+            ready = ready_tasks(self._features, loaded, config, known, annotators_of)
+            votes = self._store.votes.of_tasks(project.key, [task.id for task in ready])
             for made in self._prediction.compute(project, loaded, config, ready, votes):
                 found.update({(made.task_id, who): one for who, one in made.own.items() if one["result"]})
         return found

@@ -24,6 +24,7 @@ from backend.services.explanation.regions import with_attention
 from backend.services.features import Features
 from backend.services.overrides import settings_of
 from backend.services.rankings import with_rankings
+from backend.services.ready_tasks import nothing_read
 from backend.services.served import ReadyTask, TaskPredictions, consensus_version, is_account, predict, withheld
 from backend.settings import Settings
 from model.errors import ModelError
@@ -97,8 +98,9 @@ class Prediction:
             log.warning("version %s of project %s cannot answer: %s", loaded.version.name, project.key, error)
             return [TaskPredictions(task_id=task.id, own={}, consensus=None) for task in tasks]
         settings = settings_of(self._settings, project)
-        shaped = with_rankings(loaded.version.figures, config, tasks, shaped, votes, echo_weight=settings.echo_weight)
-        if settings.region_attention:
+        shaped = with_rankings(loaded.rankings, config, tasks, shaped, votes, name=loaded.version.name,
+                               echo_weight=settings.echo_weight)
+        if settings.region_attention and loaded.ladder.reads:
             shaped = with_attention(self._features, loaded, config, tasks, shaped)
         if settings.middleware:
             return shaped
@@ -155,7 +157,10 @@ class Prediction:
         self, loaded: Loaded, config: LabelConfig, tasks: Sequence[Mapping[str, Any]],
         wanted: Sequence[Sequence[str]], *, until: float,
     ) -> dict[int, ReadyTask]:
-        """row -> task, for the tasks that have text whose tokens are at hand in time."""
+        """row -> task, for the tasks that have text whose tokens are at hand in time, or need none."""
+        if not loaded.ladder.reads:
+            return {row: ReadyTask(id=int(task["id"]), data=task["data"], tokens=nothing_read(), annotators=wanted[row])
+                    for row, task in enumerate(tasks)}
         contents = {row: config.content(task["data"], task=int(task["id"])) for row, task in enumerate(tasks)}
         rows = [row for row, content in contents.items() if content]
         tokens = self._features.texts_within(

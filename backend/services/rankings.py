@@ -1,9 +1,9 @@
-"""Rankings beside what the network predicts: fitted from votes by each training, kept among the figures of a version.
+"""Rankings in predictions, beside what the network says or alone where there is none.
 
-A task gets an order for each annotator who has a prediction of their own, from Plackett-Luce scores
+A task gets an order for each annotator who wants a prediction of their own, from Plackett-Luce scores
 (`model.ranking_model`), as far as these were better than equal chances. The consensus of a task with rankings is their
-mean rank; of one without, the order of the mean annotator. Regions are added to the predictions that there are: a
-project that asks for rankings alone has no version, and none.
+mean rank; of one without, the order of the mean annotator. Regions are added to the predictions that there are, or make
+one where there is none; a Ranker that the other predicted answers leave hidden (`visibleWhen`) gets none.
 
 Scores of regions say how many of the pairs of items are expected to stand in the right order. A consensus of rankings
 has the share of the votes on its pairs that agree with it, with one vote for and one against added to each pair.
@@ -11,9 +11,8 @@ has the share of the votes on its pairs that agree with it, with one vote for an
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -23,63 +22,49 @@ from numpy.typing import NDArray
 from backend.labeling import LabelConfig
 from backend.labeling.controls.ranker import Ranker
 from backend.records import StoredVote
-from backend.services.served import ReadyTask, TaskPredictions
+from backend.services.served import ReadyTask, TaskPredictions, consensus_version, own_version
 from model.crowd.rankings import ranks_of
-from model.errors import ModelError
-from model.ranking_model import RankingModel, fit_rankings
+from model.ranking_model import RankingModel
 from model.rankings import mean_places, order_of
 from model.spaces import Value, ValueKind
-from model.votes import Provenance, Votes
-
-log = logging.getLogger(__name__)
+from model.votes import Provenance
 
 Floats = NDArray[np.float64]
+Order = tuple[Value, float]  # and how many of its pairs are expected to be right
 
 
-def learned_rankings(
-    config: LabelConfig, votes: Votes, heldout: Callable[[str], bool], echo_weight: float
-) -> dict[str, dict[str, Any]]:
-    """Control -> its model as JSON, from rankings on tasks that are not held out; those with too few have none."""
-    found = {}
-    for control in _rankers(config):
-        mine = votes.of_control(control.name)
-        mine = mine.select(~np.array([heldout(unit) for unit in mine.units], np.bool_)[mine.unit])
-        echo = np.where(mine.provenance == Provenance.ACCEPTED, np.float32(echo_weight), np.float32(1.0))
-        model = fit_rankings(replace(mine, weight=mine.weight * echo))
-        if model is not None:
-            found[control.name] = model.to_json()
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What is predicted of the items of one task; nothing where nothing is known."""
+
+    own: Mapping[str, Order]  # annotator -> theirs
+    consensus: Order | None
+
+
+def rankers(config: LabelConfig) -> list[Ranker]:
+    """The controls whose orders are learned."""
+    return [each for each in config.controls if isinstance(each, Ranker) and each.scored]
 
 
 def with_rankings(
-    figures: Mapping[str, Any], config: LabelConfig, tasks: Sequence[ReadyTask], shaped: Sequence[TaskPredictions],
-    votes: Sequence[StoredVote], *, echo_weight: float,
+    models: Mapping[str, RankingModel], config: LabelConfig, tasks: Sequence[ReadyTask],
+    shaped: Sequence[TaskPredictions], votes: Sequence[StoredVote], *, name: str, echo_weight: float,
 ) -> list[TaskPredictions]:
-    """The predictions with orders added to them; `figures` are those of the version that made them."""
-    stored = figures.get("rankings", {})
+    """The predictions under version `name` with orders added to them; `models` are those of the version."""
     answers = list(shaped)
-    for control in _rankers(config):
-        if control.name not in stored:
-            continue
-        try:
-            model = RankingModel.from_json(stored[control.name])
-        except (ModelError, KeyError, TypeError, ValueError):
-            log.warning("the scores of the rankings of a version are damaged; none are predicted")
-            continue
-        answers = _added(model, control, tasks, answers, votes, echo_weight)
+    for control in rankers(config):
+        if control.name in models:
+            found = orders(models[control.name], control, tasks, votes, echo_weight)
+            answers = [_added(config, control, task, one, mine, name)
+                       for task, one, mine in zip(tasks, answers, found, strict=True)]
     return answers
 
 
-def _rankers(config: LabelConfig) -> list[Ranker]:
-    """Those that can be predicted: one list, shown always."""
-    return [each for each in config.controls if isinstance(each, Ranker) and not each.buckets and not each.shown_when]
-
-
-def _added(
-    model: RankingModel, control: Ranker, tasks: Sequence[ReadyTask], shaped: Sequence[TaskPredictions],
-    votes: Sequence[StoredVote], echo_weight: float,
-) -> list[TaskPredictions]:
-    annotators = sorted({who for one in shaped for who in one.own})
+def orders(
+    model: RankingModel, control: Ranker, tasks: Sequence[ReadyTask], votes: Sequence[StoredVote], echo_weight: float,
+) -> Iterator[Orders]:
+    """Of each task, in order."""
+    annotators = sorted({who for task in tasks for who in task.annotators})
     row = {who: at for at, who in enumerate(annotators)}
     of_task: dict[int, list[StoredVote]] = {}
     for vote in votes:
@@ -90,32 +75,39 @@ def _added(
     scores = model.scores(items, annotators, [
         [(each.annotator, each.value, echo_weight if each.provenance is Provenance.ACCEPTED else 1.0)
          for each in mine] for mine in given])
-    answers = []
-    for task, one, names, mine, found in zip(tasks, shaped, items, given, scores, strict=True):
+    for task, names, mine, found in zip(tasks, items, given, scores, strict=True):
         if len(names) < 2:
-            answers.append(one)
+            yield Orders(own={}, consensus=None)
             continue
-        agreed = _agreed(names, [each.value for each in mine], found[-1])
         speaks = model.speaks(seen=bool(mine))
-        if agreed is None and speaks:
-            agreed = _by_scores(names, found[-1])
-        own = one.own if not speaks else {
-            who: _with(prediction, control, *_by_scores(names, found[row[who]]), task.data)
-            for who, prediction in one.own.items()}
-        consensus = one.consensus if one.consensus is None or agreed is None else _with(
-            one.consensus, control, *agreed, task.data)
-        answers.append(TaskPredictions(task_id=one.task_id, own=own, consensus=consensus))
-    return answers
+        agreed = _agreed(names, [each.value for each in mine], found[-1])
+        yield Orders(
+            own={who: _by_scores(names, found[row[who]]) for who in task.annotators} if speaks else {},
+            consensus=_by_scores(names, found[-1]) if agreed is None and speaks else agreed,
+        )
 
 
-def _by_scores(names: Sequence[str], scores: Floats) -> tuple[Value, float]:
+def _added(
+    config: LabelConfig, control: Ranker, task: ReadyTask, one: TaskPredictions, found: Orders, name: str,
+) -> TaskPredictions:
+    own = dict(one.own)
+    for who, order in found.own.items():
+        made = _with(config, control, own.get(who), order, task.data, own_version(who, name))
+        if made is not None:
+            own[who] = made
+    consensus = one.consensus if found.consensus is None else _with(
+        config, control, one.consensus, found.consensus, task.data, consensus_version(name))
+    return TaskPredictions(task_id=one.task_id, own=own, consensus=consensus)
+
+
+def _by_scores(names: Sequence[str], scores: Floats) -> Order:
     """The order of scores, best first, and how many of its pairs are expected to be right."""
     upper = np.triu_indices(len(names), 1)
     apart = np.abs(scores[:, None] - scores)[upper]
     return order_of(dict(zip(names, (-scores).tolist(), strict=True))), float((1.0 / (1.0 + np.exp(-apart))).mean())
 
 
-def _agreed(names: Sequence[str], rankings: Sequence[Value], scores: Floats) -> tuple[Value, float] | None:
+def _agreed(names: Sequence[str], rankings: Sequence[Value], scores: Floats) -> Order | None:
     """The mean rank of the rankings of the task, ties by scores, what nobody ranked last; None without rankings."""
     places = mean_places(rankings)
     if not places.keys() & set(names):
@@ -130,9 +122,14 @@ def _agreed(names: Sequence[str], rankings: Sequence[Value], scores: Floats) -> 
 
 
 def _with(
-    prediction: dict[str, Any], control: Ranker, value: Value, sure: float, data: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The prediction with a region more; as sure as its least sure answer."""
+    config: LabelConfig, control: Ranker, prediction: dict[str, Any] | None, order: Order, data: Mapping[str, Any],
+    version: str,
+) -> dict[str, Any] | None:
+    """The prediction with a region more, as sure as its least sure answer; what there was where the control is hidden.
+    """
+    before = prediction or {"result": [], "score": 1.0, "model_version": version}
+    if not config.shows(control, before["result"], data):
+        return prediction
+    value, sure = order
     regions = control.encode(value, sure, data)
-    return {**prediction, "result": [*prediction["result"], *regions],
-            "score": round(min(prediction["score"], sure), 6)}
+    return {**before, "result": [*before["result"], *regions], "score": round(min(before["score"], sure), 6)}

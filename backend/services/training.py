@@ -25,17 +25,25 @@ from backend.registry import Loaded, Registry
 from backend.services.features import Features
 from backend.services.overrides import settings_of
 from backend.services.prediction import trained_on
-from backend.services.rankings import learned_rankings
+from backend.services.ranking_verdicts import (
+    JudgedRankings,
+    judged_rankings,
+    learned_rankings,
+    ranking_votes,
+    rankings_alone,
+)
 from backend.services.served import is_account, learned_of
 from backend.services.statistics.checks import weighed
 from backend.settings import Settings
 from model.errors import CheckpointError, ModelError
 from model.evaluate.splits import is_heldout, task_of
+from model.ranking_model import LEAST_VOTES, RankingModel
 from model.spaces import Space
 from model.votes import Votes
 
 if TYPE_CHECKING:
-    from model.ensemble.ladder import LadderConfig, TrainingSet
+    from model.ensemble.ladder import Judgement, Ladder, LadderConfig, TrainingSet
+    from model.quality.evidence import Evidence
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +60,9 @@ class Material:
     texts: Mapping[str, str]  # unit -> content
     left_out: Mapping[str, int]  # why -> votes
     changes: int  # VoteCounts.changes when the votes were read
-    rankings: Mapping[str, Mapping[str, Any]]  # control -> what was learned of its orders
+    orders: Mapping[str, Votes]  # control -> its rankings
+    rankings: Mapping[str, RankingModel]  # control -> what was learned of them
+    rankings_alone: bool  # nothing else can be learned; then `votes` are these
 
 
 class Training:
@@ -84,6 +94,8 @@ class Training:
         progress(0.0, "reading votes")
         material = self._read(record)
         self._require_enough(record, material)
+        if material.rankings_alone:
+            return self._publish_rankings(project, material, progress)
         self._encode(material.texts, progress)
         data = self._training_set(project, material)
         published = self._comparable(project, data.tokens(list(material.texts)[:1]))
@@ -103,16 +115,44 @@ class Training:
             raise JobFailed(f"Nothing could be learned: {error}.") from error
         figures = {
             **fitted.figures, "gate": verdict.figures, "encoder": self._features.encoder_id,
-            "heldout_percent": percent, "votes": len(material.votes), "left_out": dict(material.left_out),
-            "annotators": len(set(material.votes.annotator.tolist())), "started_from": _origin(published, full),
-            "rankings": dict(material.rankings),
+            "started_from": _origin(published, full), **self._about(material),
         }
+        ranked = self._judged(project, material)
+        verdict = replace(verdict, reason=f"{verdict.reason} {ranked.reason}".strip())
+        evidence = audit_evidence(fitted) if verdict.publish else None
+        return self._record(project, material, fitted.ladder, verdict, figures, ranked, progress, evidence)
+
+    def _publish_rankings(self, project: str, material: Material, progress: Progress) -> dict[str, Any]:
+        """A version without a network."""
+        from model.ensemble.ladder import Judgement, Ladder
+
+        progress(0.9, "judging")
+        ranked = self._judged(project, material)
+        ladder = Ladder(annotators=material.votes.annotators, controls={}, committee=None, dim=0,
+                        config=self._ladder_config())
+        figures = {"controls": {}, "gate": {}, "encoder": "", "started_from": "scratch", **self._about(material)}
+        verdict = Judgement(publish=ranked.news, reason=ranked.reason, figures={})
+        return self._record(project, material, ladder, verdict, figures, ranked, progress)
+
+    def _about(self, material: Material) -> dict[str, Any]:
+        return {
+            "heldout_percent": self._settings.heldout_percent, "votes": len(material.votes),
+            "left_out": dict(material.left_out), "annotators": len(set(material.votes.annotator.tolist())),
+        }
+
+    def _judged(self, project: str, material: Material) -> JudgedRankings:
+        return judged_rankings(
+            material.orders, material.rankings, self._registry.published(project),
+            lambda percent: _heldout(project, percent), self._settings.heldout_percent)
+
+    def _record(
+        self, project: str, material: Material, ladder: Ladder, verdict: Judgement, figures: Mapping[str, Any],
+        ranked: JudgedRankings, progress: Progress, evidence: Evidence | None = None,
+    ) -> dict[str, Any]:
         progress(0.97, "recording the verdict")
+        figures = {**figures, "rankings": dict(ranked.figures), "ranking_gate": dict(ranked.gate)}
         try:
-            version = self._registry.save(
-                project, fitted.ladder, verdict, figures, material.changes,
-                evidence=audit_evidence(fitted) if verdict.publish else None,
-            )
+            version = self._registry.save(project, ladder, verdict, figures, material.changes, evidence=evidence)
         except CheckpointError as error:
             raise JobFailed(f"The version could not be kept: {error}.", retry_in_s=60.0) from error
         return self._outcome(version, material)
@@ -122,6 +162,15 @@ class Training:
         changes = self._store.votes.counts(record.key).changes
         votes = weighed(self._store.votes.current(record.key), self._store.statistics.checks(record.key))
         published = self._store.versions.published(record.key)
+        heldout = _heldout(record.key, self._settings.heldout_percent)
+        orders = ranking_votes(config, votes, self._settings.echo_weight)
+        rankings = learned_rankings(orders, heldout)
+        if rankings_alone(config):
+            mine = np.isin(votes.control, [at for at, name in enumerate(votes.controls) if name in orders])  # (N,)
+            others = int((~mine).sum())
+            return Material(
+                votes=votes.select(mine), spaces={}, texts={}, changes=changes, orders=orders, rankings=rankings,
+                left_out={"with controls that are not learned": others} if others else {}, rankings_alone=True)
         spaces = config.spaces(votes, learned_of(published))
         texts = self._texts(record.key, config, votes)
         fits = _inside(votes, spaces)  # (N,)
@@ -139,9 +188,7 @@ class Training:
             votes=usable, spaces={name: space for name, space in spaces.items() if len(usable.of_control(name))},
             texts={unit: text for unit, text in texts.items() if unit in kept},
             left_out={why: count for why, count in left_out.items() if count}, changes=changes,
-            rankings=learned_rankings(
-                config, votes, _heldout(record.key, self._settings.heldout_percent), self._settings.echo_weight
-            ),
+            orders=orders, rankings=rankings, rankings_alone=False,
         )
 
     def _texts(self, project: str, config: LabelConfig, votes: Votes) -> dict[str, str]:
@@ -156,6 +203,11 @@ class Training:
         said = "".join(f" ({count} more {why} cannot be used)" for why, count in material.left_out.items())
         if have < need:
             raise JobFailed(f"Training needs at least {need} votes; there are {have}{said}.")
+        if material.rankings_alone:
+            if not material.rankings:
+                raise JobFailed(f"Training needs at least {LEAST_VOTES} rankings of two items or more, each item once, "
+                                f"on tasks that are not held out; of {have} too few are{said}.")
+            return
         if not any(_answers(material.votes, name) > 1 for name in material.spaces):
             raise JobFailed(f"Training needs at least two different answers; all {have} votes say the same{said}.")
 

@@ -41,6 +41,11 @@ class Ranker(Control):
         listed = next((lists[name] for name in place.to_names if name in lists), "")
         return cls(name=place.name, tag="Ranker", to_names=place.to_names, buckets=buckets, listed=listed)
 
+    @property
+    def scored(self) -> bool:
+        """Whether its orders can be learned by scores of their items: it is one list."""
+        return not self.buckets
+
     def signature(self) -> list[Any]:
         """See `Control`."""
         return [self.tag, list(self.buckets)]

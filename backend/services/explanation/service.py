@@ -151,6 +151,9 @@ class Explanations:
         loaded = self._registry.published(project.key)
         if loaded is None:
             raise NotReady(f"Project {project.label_studio_id} has no published version yet, so nothing is explained.")
+        if not loaded.ladder.reads:
+            raise ClientError(f"Version {loaded.version.name} predicts orders from rankings alone and reads no "
+                              "content, so there is nothing to explain.")
         return loaded
 
     def _task(self, project: Project, task_id: int) -> Task:

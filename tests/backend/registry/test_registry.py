@@ -124,7 +124,7 @@ def test_only_a_few_ladders_stay_in_memory(store: SqlStore, tmp_path: Path, fitt
         store.projects.ensure(key)
         registry.save(key, fitted.ladder, PUBLISH, {}, 1)
         assert registry.published(key) is not None
-    assert len(registry._ladders) == 2
+    assert len(registry._learned) == 2
 
 
 def test_a_rejected_version_is_recorded_and_does_not_answer(store: SqlStore, tmp_path: Path, fitted: Fit) -> None:

@@ -61,7 +61,12 @@ def test_a_failure_is_said_once():
     ("<View><Text", "cannot be read", ""),
     ('<View><Text name="t" value="$t"/><TextArea name="why" toName="t"/></View>', "can learn none of", ""),
     ('<View><Image name="i" value="$i"/><Choices name="c" toName="i"><Choice value="a"/><Choice value="b"/></Choices>'
-     "</View>", "look at no text", ""),
+     "</View>", "", ""),
+    ('<View><Table name="i" value="$i"/><Choices name="c" toName="i"><Choice value="a"/><Choice value="b"/></Choices>'
+     "</View>", "look at nothing that Polyvox reads", ""),
+    ('<View><List name="l" value="$i"/><Ranker name="rank" toName="l"/></View>', "", "predicted from rankings alone"),
+    ('<View><List name="l" value="$i"/><Ranker name="rank" toName="l"><Bucket name="b"/></Ranker></View>',
+     "can learn none of", ""),
 ])
 def test_of_the_labeling_configuration(xml, problem, note):
     found, notes = problems.of_config(xml)

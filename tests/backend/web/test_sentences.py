@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -93,6 +94,21 @@ def test_figures_that_are_missing_are_not_made_up():
     (figures,) = control_figures({"controls": {"a": {"heldout": served}}})
     assert sentences.quality(figures) == "On 1 held-out vote a could not be judged."
     assert "could not be measured yet" in " ".join(sentences.of_project(view(figures=()), NOW))
+
+
+def test_how_good_orders_are():
+    about = {"unseen": {"scored": 90, "helps": True, "gain": 0.4, "loss": 2.78, "uniform": 3.18},
+             "gap": {"scored": 60, "helps": False, "gain": 0.01, "loss": 3.17, "uniform": 3.18}}
+    figures = {"controls": {}, "rankings": {"rank": about, "odd": None, "none": {"unseen": {"scored": 1}}}}
+    said = sentences.of_project(view(published=12, figures=(), crowd=()), NOW)
+    assert any("could not be measured yet" in each for each in said)
+    ranked = replace(version(12), figures=figures)
+    said = sentences.of_project(replace(view(figures=()), published=ranked), NOW)
+    assert said[1] == (
+        "Orders of rank: on tasks without a ranking 2.78 nats a ranking against 3.18 of equal chances for all orders "
+        "(90 cross-validated): predicted; on tasks with some 3.17 nats a ranking against 3.18 of equal chances for all "
+        "orders (60 cross-validated): not predicted, since that is not beyond chance.")
+    assert not any("could not be measured" in each or "odd" in each for each in said)
 
 
 def test_what_waits():
