@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -18,13 +19,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from backend import ports
 from backend.commands.base import Arguments, Command, say
 from backend.commands.dataset import check_output, dataset_arguments, load, sentences, write_json
+from backend.commands.evaluation_content import tokens_for
 from backend.errors import ClientError
-from backend.formats import Dataset
 from backend.settings import Settings
 
 if TYPE_CHECKING:
-    from model.encoders import Encoder
     from model.evaluate.design import Setting
+    from model.evaluate.harness import Plan
+    from model.evaluate.ours import Ours
     from model.evaluate.problem import Problem
 
 _SHOWN = ("accuracy", "accuracy_annotators", "macro_f1", "log_loss", "ece", "copr")
@@ -33,8 +35,12 @@ _SHOWN = ("accuracy", "accuracy_annotators", "macro_f1", "log_loss", "ece", "cop
 def _arguments(parser: argparse.ArgumentParser) -> None:
     dataset_arguments(parser)
     add = parser.add_argument
+    add("--controls", metavar="NAME", nargs="*", help="several controls, or without names all of them: ours learns "
+        "them together in one network, baselines one by one")
     add("--text", metavar="FIELD", default="", help="the field of the task data that is read; a data set without text "
         "is evaluated without content")
+    add("--image", metavar="FIELD", default="", help="the field of the task data that names a picture below the folder "
+        "of the data set; default: image, img, picture or photo, where every task has it")
     add("--folds", metavar="N", type=int, default=5, help="folds of the tasks; each is tested once")
     add("--seeds", metavar="N", type=int, default=1, help="repetitions with other splits")
     add("--models", metavar="MODEL", nargs="+", default=[], help="which models; served and network are ours; default: "
@@ -44,7 +50,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add("--drop", metavar="SHARE", type=float, nargs="*", default=[], help="remove this share of the training votes")
     add("--preset", metavar="NAME", choices=("polyvox", "paper"), default="polyvox", help="ours: polyvox or paper")
     add("--device", metavar="DEVICE", help="cpu, cuda or cuda:N; default: the setting POLYVOX_DEVICE")
-    add("--encoder", metavar="NAME", help="the text encoder; default: the setting POLYVOX_ENCODER")
+    add("--encoder", metavar="NAME", help="the encoder of texts or pictures; default: the setting POLYVOX_ENCODER "
+        "or POLYVOX_IMAGE_ENCODER")
     add("--cells", metavar="FOLDER", type=Path, help="where the predictions of each fold are kept, to go on with; "
         "default: beside --out, else evaluation-cells")
     add("--by-annotator", action="store_true", help="also write accuracy and log-loss of every single annotator")
@@ -53,13 +60,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
+    from backend.formats.problems import problem_of
     from model.config import LadderConfig
     from model.evaluate.baselines import BASELINES
-    from model.evaluate.cells import CellStore
     from model.evaluate.contenders import contenders
-    from model.evaluate.harness import Plan, run
+    from model.evaluate.harness import Plan
     from model.evaluate.ours import Ours
-    from model.evaluate.summary import standings, to_json
 
     check_output(arguments.out, (".json",))
     if arguments.folds < 2 or arguments.seeds < 1:
@@ -75,23 +81,53 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
             device=_device(arguments.device, settings),
         )
         dataset = load(arguments)
+        names = [dataset.control(name) for name in arguments.controls or dataset.votes.controls] \
+            if arguments.controls is not None else [dataset.control(arguments.control)]
         with _bar() as progress:
-            problem = _problem(dataset, arguments, settings, cells, plan.device, progress)
-            store = CellStore(cells, fingerprint=problem.fingerprint, folds=plan.folds)
-            ran = run(problem, plan, store, progress)
-            progress(1.0, "drawing intervals")
-            found = standings(problem, store, plan.folds)
-            results = to_json(found, ours.models[0], by_annotator=arguments.by_annotator)
-    for setting in results["settings"]:
-        _show(results, setting, console)
+            tokens = tokens_for(dataset, arguments, settings, cells / "tokens", plan.device, progress)
+            problems = {name: problem_of(dataset, name, tokens, ordered=dataset.ordinal) for name in names}
+            ran, parts = _evaluated(problems, plan, ours, cells, arguments.by_annotator, progress)
+    for name, results in parts.items():
+        for setting in results["settings"]:
+            _show(results, setting, f"{name}: {setting}" if len(parts) > 1 else setting, console)
     if arguments.out is not None:
-        _write(arguments.out, results)
+        _write(arguments.out, parts)
         say(console, f"written: {arguments.out}")
-    weights: dict[str, float] = next((note["weights"] for note in results["notes"] if note["weights"]), {})
-    if weights:
-        say(console, "rungs in served: " + ", ".join(f"{name} {weight:.2f}" for name, weight in weights.items()))
-    say(console, f"tasks={results['tasks']} annotators={results['annotators']} votes={results['votes']} fits={ran}")
+    for name, results in parts.items():
+        weights: dict[str, float] = next((note["weights"] for note in results["notes"] if note["weights"]), {})
+        if weights:
+            said = ", ".join(f"{rung} {weight:.2f}" for rung, weight in weights.items())
+            say(console, f"rungs in served{f' of {name}' if len(parts) > 1 else ''}: {said}")
+    total = next(iter(parts.values()))
+    say(console, f"tasks={total['tasks']} annotators={total['annotators']} votes={total['votes']} fits={ran}")
     return 0
+
+
+def _evaluated(
+    problems: Mapping[str, Problem], plan: Plan, ours: Ours, cells: Path, by_annotator: bool, progress: ports.Progress
+) -> tuple[int, dict[str, dict[str, Any]]]:
+    """How many fits were run, and the results of each control; of several, their mean comes first."""
+    from model.evaluate.cells import CellStore
+    from model.evaluate.harness import run
+    from model.evaluate.joint import joined, mean_json, run_jointly
+    from model.evaluate.summary import standings, to_json
+
+    several, first = len(problems) > 1, ours.models[0]
+    if several:
+        problems = joined(problems, plan.folds, plan.seeds)
+    folders = {name: cells / quote(name, safe=" ").replace(".", "%2E") if several else cells for name in problems}
+    stores = {
+        name: CellStore(folders[name], fingerprint=problem.fingerprint, folds=plan.folds)
+        for name, problem in problems.items()
+    }
+    if several:
+        ran = run_jointly(problems, plan, ours, stores, progress)
+    else:
+        ran = sum(run(problem, plan, stores[name], progress) for name, problem in problems.items())
+    progress(1.0, "drawing intervals")
+    found = {name: standings(problem, stores[name], plan.folds) for name, problem in problems.items()}
+    parts = {name: to_json(each, first, by_annotator=by_annotator) for name, each in found.items()}
+    return ran, {f"mean of {len(found)} controls": mean_json(found, first), **parts} if several else parts
 
 
 def _settings(visible: Sequence[float], drop: Sequence[float]) -> list[Setting]:
@@ -115,40 +151,14 @@ def _device(name: str | None, settings: Settings) -> str:
     return str(chosen)
 
 
-def _problem(
-    dataset: Dataset, arguments: Arguments, settings: Settings, cells: Path, device: str, progress: ports.Progress
-) -> Problem:
-    """The data set with its encoded texts."""
-    from backend.formats.problems import problem_of, texts_of
-    from model.evaluate.token_file import no_content, tokens_of
-
-    texts = texts_of(dataset, arguments.text)
-    control = dataset.control(arguments.control)
-    if not texts:
-        progress(0.0, "no content: every task looks the same to a model")
-        return problem_of(dataset, control, no_content)
-    encoder = _encoder(arguments.encoder or settings.encoder, device)
-    tokens = tokens_of(
-        texts, encoder_id=encoder.id, encoder=lambda: encoder, folder=cells / "tokens",
-        progress=lambda share: progress(share, "encoding texts"),
-    )
-    return problem_of(dataset, control, tokens)
-
-
-def _encoder(name: str, device: str) -> Encoder:
-    from model.encoders.text import TextEncoder
-
-    return TextEncoder.load(name, device=device)
-
-
-def _show(results: dict[str, Any], setting: str, console: Console) -> None:
+def _show(results: dict[str, Any], setting: str, title: str, console: Console) -> None:
     """A short table: what matters most, best accuracy first."""
     from rich.table import Table
 
     from model.evaluate.report import cell, figures_of
 
     figures = figures_of(results, setting)
-    say(console, setting, "bold")
+    say(console, title, "bold")
     table = Table("model", *(name.replace("_", " ") for name in _SHOWN), box=None, padding=(0, 1))
     for model in sorted(figures, key=lambda name: -figures[name]["accuracy"]["mean"]):
         row = figures[model]
@@ -157,15 +167,19 @@ def _show(results: dict[str, Any], setting: str, console: Console) -> None:
     console.print()
 
 
-def _write(path: Path, results: dict[str, Any]) -> None:
+def _write(path: Path, parts: Mapping[str, dict[str, Any]]) -> None:
+    """Results as they are for one control; for several flat, with a key control (null: their mean)."""
     from backend.commands.evaluation_plots import plot_results
     from backend.formats.atomic import whole_file
-    from model.evaluate.report import markdown
+    from model.evaluate.report import flat, markdown
 
-    write_json(path, results)
+    first, *others = parts.values()
+    write_json(path, flat(first, list(parts.items())[1:]) if others else first)
     with whole_file(path.with_suffix(".md")) as aside:
-        aside.write_text(markdown(results), encoding="utf-8")
-    plot_results(results, path.with_suffix(".png"))
+        pages = [markdown({**each, "dataset": f"{each['dataset']}: {name}"}, level=2) for name, each
+                 in list(parts.items())[1:]]
+        aside.write_text("\n".join([markdown(first), *pages]), encoding="utf-8")
+    plot_results(first, path.with_suffix(".png"))
 
 
 @contextlib.contextmanager

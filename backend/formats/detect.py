@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from backend.formats.errors import FormatError
-from backend.formats.folder import ANNOTATIONS
+from backend.formats.folder import ANNOTATIONS, SEVERAL
 from backend.formats.json_stream import elements, members
 from backend.formats.peerannot import ANSWERS
 
@@ -19,6 +19,8 @@ def detect(path: Path) -> str:
         for name, found in ((ANSWERS, "peerannot"), (ANNOTATIONS, "folder")):
             if (path / name).is_file():
                 return found
+        if any(path.glob(f"{SEVERAL}?*.jsonl")):
+            return "folder"
         inside = ", ".join(sorted(each.name for each in path.iterdir())[:8]) or "nothing"
         raise FormatError(f"{path.name} is no data set: it has neither {ANSWERS} nor {ANNOTATIONS}, but {inside}.")
     if not path.is_file():

@@ -2,8 +2,11 @@
 
     tasks.jsonl        {"id", "data": {...}, "gold"?: class}
     annotations.jsonl  {"task", "annotator", "label", "control"?, "kind"?, "time"?, "weight"?, "lead_time"?}
+    annotations_X.jsonl  the same for the control X, a file for each of several controls
     meta.json          {"name", "classes": [...], "label_level": "nominal" | "ordinal", "control"?, ...}
 
+Beside files of several controls, an annotations.jsonl that repeats one of them byte for byte is not read again; classes
+for which meta.json names no control then belong to every control whose labels all are among them.
 A label is text, a number, or a list (a set of classes); with `kind` it is the JSON of that kind of value. Gold and
 classes belong to the control that meta.json names, else to the only one. Other keys are ignored. A single
 annotations.jsonl can be read as well.
@@ -11,8 +14,10 @@ annotations.jsonl can be read as well.
 
 from __future__ import annotations
 
+import filecmp
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +33,12 @@ from model.errors import ModelError
 from model.spaces import Value, ValueKind
 
 ANNOTATIONS, TASKS, META = "annotations.jsonl", "tasks.jsonl", "meta.json"
+SEVERAL = "annotations_"
 OWNED = (ANNOTATIONS, TASKS, META)
 
 
 def read(path: Path, options: ReadOptions) -> Dataset:
     """A folder, or the annotations alone. Raises FormatError with file and line."""
-    annotations = path / ANNOTATIONS if path.is_dir() else path
     meta = whole(path / META) if path.is_dir() and (path / META).is_file() else {}
     if not isinstance(meta, dict):
         raise FormatError(f"{META} must hold a JSON object.")
@@ -42,18 +47,34 @@ def read(path: Path, options: ReadOptions) -> Dataset:
     listed = path.is_dir() and tasks.is_file()
     if listed:
         _read_tasks(tasks, builder, options)
-    for line, row in json_lines(annotations, options.progress):
-        _read_vote(annotations, line, row, builder, listed)
+    for file, its_control in _annotation_files(path):
+        for line, row in json_lines(file, options.progress):
+            _read_vote(file, line, row, builder, listed, its_control)
     only = builder.controls[0] if len(builder.controls) == 1 else DEFAULT_CONTROL
     control = as_id(meta.get("control")) or only
     if DEFAULT_CONTROL in builder.gold:
         builder.gold = {control: builder.gold[DEFAULT_CONTROL]}
     classes = tuple(name for each in _list(meta.get("classes")) if (name := as_id(each)) is not None)
     name = meta.get("name")
-    return builder.dataset(
+    found = builder.dataset(
         name=name if isinstance(name, str) else (path.name if path.is_dir() else path.stem),
         classes={control: classes} if classes else {}, ordinal=meta.get("label_level") == "ordinal",
     )
+    if not classes or control in found.votes.controls:
+        return found
+    declared = {each: classes for each in found.votes.controls if set(found.classes_of(each)) <= set(classes)}
+    return replace(found, classes=declared or found.classes)
+
+
+def _annotation_files(path: Path) -> list[tuple[Path, str]]:
+    """The files with votes, and the control of those that name none."""
+    if not path.is_dir():
+        return [(path, DEFAULT_CONTROL)]
+    several = sorted((each, each.stem.removeprefix(SEVERAL)) for each in path.glob(f"{SEVERAL}?*.jsonl"))
+    one = path / ANNOTATIONS
+    if one.is_file() and not any(filecmp.cmp(one, each, shallow=False) for each, _ in several):
+        return [(one, DEFAULT_CONTROL), *several]
+    return several or [(one, DEFAULT_CONTROL)]
 
 
 def write(dataset: Dataset, path: Path, options: WriteOptions) -> None:
@@ -61,7 +82,7 @@ def write(dataset: Dataset, path: Path, options: WriteOptions) -> None:
     votes = dataset.votes
     control = _control(dataset)
     gold = dataset.gold.get(control, {})
-    with whole_folder(path, OWNED) as folder:
+    with whole_folder(path, (*OWNED, *(each.name for each in path.glob(f"{SEVERAL}?*.jsonl")))) as folder:
         with (folder / TASKS).open("w", encoding="utf-8") as file:
             for unit in reading_order(votes.units):
                 task: dict[str, Any] = {"id": unit, "data": dataset.content.get(unit, {})}
@@ -91,7 +112,9 @@ def _read_tasks(path: Path, builder: DatasetBuilder, options: ReadOptions) -> No
             builder.set_gold(unit, str(value.data))
 
 
-def _read_vote(path: Path, line: int, row: dict[str, Any], builder: DatasetBuilder, listed: bool) -> None:
+def _read_vote(
+    path: Path, line: int, row: dict[str, Any], builder: DatasetBuilder, listed: bool, control: str
+) -> None:
     unit, annotator = as_id(row.get("task")), as_id(row.get("annotator"))
     if unit is None or annotator is None:
         missing = "task" if unit is None else "annotator"
@@ -116,7 +139,7 @@ def _read_vote(path: Path, line: int, row: dict[str, Any], builder: DatasetBuild
         return found
 
     builder.vote(
-        unit, annotator, value, control=as_id(row.get("control")) or DEFAULT_CONTROL,
+        unit, annotator, value, control=as_id(row.get("control")) or control,
         time=number("time", as_seconds, 0.0), weight=number("weight", as_weight, 1.0),
         lead_time_s=number("lead_time", as_weight, NAN),
     )

@@ -13,11 +13,14 @@ from model.spaces import MultipleChoice, SingleChoice, Space, ValueKind
 _USUAL = ("text", "dialogue", "html", "content", "sentence", "comment")
 
 
-def space_of(dataset: Dataset, control: str) -> Space:
-    """The space of a control's answers. Raises FormatError where they are neither classes nor sets of them."""
+def space_of(dataset: Dataset, control: str, *, ordered: bool = False) -> Space:
+    """The space of a control's answers; single classes are learned in their order if wanted.
+
+    Raises FormatError where they are neither classes nor sets of them.
+    """
     kinds, classes = dataset.kinds(control), dataset.classes_of(control)
     if kinds == {ValueKind.CLASS}:
-        return SingleChoice(classes)
+        return SingleChoice(classes, ordered=ordered)
     if kinds == {ValueKind.CLASSES}:
         return MultipleChoice(classes)
     named = ", ".join(sorted(kind.value for kind in kinds)) or "none"
@@ -48,10 +51,11 @@ def texts_of(dataset: Dataset, field: str = "") -> dict[str, str]:
     return texts
 
 
-def problem_of(dataset: Dataset, control: str, tokens: TokensOf) -> Problem:
+def problem_of(dataset: Dataset, control: str, tokens: TokensOf, *, ordered: bool = False) -> Problem:
     """What models compete on. Raises ModelError and FormatError for what cannot be evaluated."""
+    space = space_of(dataset, control, ordered=ordered)
     return make_problem(
-        dataset.name, dataset.votes, control, space_of(dataset, control), tokens, ordinal=dataset.ordinal,
+        dataset.name, dataset.votes, control, space, tokens, ordinal=dataset.ordinal,
         gold=dataset.gold.get(control, {}),
     )
 

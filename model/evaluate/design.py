@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from model.errors import ModelError
 from model.evaluate.problem import Problem
-from model.evaluate.splits import task_of
 
 Mask = NDArray[np.bool_]
 
@@ -48,7 +47,7 @@ class Setting:
 
 def fold_of_votes(problem: Problem, folds: int, seed: int) -> NDArray[np.int64]:
     """(N,) the fold that tests each vote. Raises ModelError when there are fewer tasks than folds."""
-    tasks = sorted({task_of(unit) for unit in problem.votes.units})
+    tasks = problem.task_names
     if folds < 2 or folds > len(tasks):
         raise ModelError(f"{len(tasks)} tasks cannot be split into {folds} folds; use 2 to {len(tasks)}")
     keys = [hashlib.sha256(f"{seed}:{task}".encode()).digest() for task in tasks]

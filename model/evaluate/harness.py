@@ -103,7 +103,7 @@ def run_job(problem: Problem, job: Job, plan: Plan) -> list[Cell]:
     cells = []
     for setting in job.settings:
         seen = shown(problem, test, setting.visible, seed=job.seed, fold=job.fold)
-        cells += _cells(problem, job, setting, ready, test, seen, notes)
+        cells += cells_of(problem, job, setting, ready, test, seen, notes)
     return cells
 
 
@@ -122,10 +122,11 @@ def make_fold(problem: Problem, training: NDArray[np.bool_], seed: int, device: 
     )
 
 
-def _cells(
+def cells_of(
     problem: Problem, job: Job, setting: Setting, ready: Ready, test: NDArray[np.bool_], seen: NDArray[np.bool_],
     notes: dict[str, Any],
 ) -> list[Cell]:
+    """What a fitted contender answers about the test tasks in one setting; masks are (N,)."""
     votes = problem.votes
     rows, units = np.flatnonzero(test), np.unique(votes.unit[test])
     p: dict[str, list[NDArray[np.float32]]] = {model: [] for model in job.contender.models}

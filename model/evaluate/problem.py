@@ -3,6 +3,7 @@
 Shape legend: N votes, U units, A annotators, C classes, T tokens, D dim.
 Invariants: one vote for each (unit, annotator), sorted by it; every vote lies in the space; the tables hold no unit or
 annotator without a vote, so equal votes make equal problems (and equal fingerprints) whatever order they came in.
+Problems that are evaluated together name each other's tasks too, so that all of them are split and resampled alike.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Problem:
     tokens: TokensOf  # units -> (T_i, D) each
     ordinal: bool = False  # the classes of a single choice stand in order
     gold: Mapping[str, str] = field(default_factory=dict)  # unit -> class
+    tasks: tuple[str, ...] = ()  # tasks without a vote here that are split and resampled with the others all the same
 
     @cached_property
     def y(self) -> NDArray[np.float32]:
@@ -42,10 +44,14 @@ class Problem:
         return encoded(self.votes, self.space)
 
     @cached_property
+    def task_names(self) -> tuple[str, ...]:
+        """G ids of tasks, sorted."""
+        return tuple(sorted({task_of(unit) for unit in self.votes.units} | set(self.tasks)))
+
+    @cached_property
     def task(self) -> NDArray[np.int64]:
-        """(N,) code of the task that each vote's unit belongs to, in the order of task ids."""
-        names = np.array([task_of(unit) for unit in self.votes.units])
-        return np.asarray(np.unique(names, return_inverse=True)[1])[self.votes.unit].astype(np.int64)
+        """(N,) code of the task that each vote's unit belongs to, in the order of `task_names`."""
+        return places([task_of(unit) for unit in self.votes.units], self.task_names)[self.votes.unit]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -56,6 +62,10 @@ class Problem:
         for column in (votes.unit, votes.annotator, votes.value):
             digest.update(np.ascontiguousarray(column, dtype=np.int32).tobytes())
         digest.update(repr(sorted(self.gold.items())).encode())
+        if isinstance(self.space, SingleChoice) and self.space.ordered:
+            digest.update(b"ordered")
+        if len(self.task_names) > len({task_of(unit) for unit in votes.units}):
+            digest.update(repr(self.task_names).encode())
         return digest.hexdigest()[:16]
 
     def shuffled(self, seed: int) -> Problem:

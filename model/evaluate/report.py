@@ -46,6 +46,16 @@ def markdown(results: Results, *, level: int = 1) -> str:
     return "\n".join(lines)
 
 
+def flat(mean: Results, controls: Sequence[tuple[str, Results]]) -> dict[str, Any]:
+    """Results of several controls as one object: every row names its control; null stands for their mean."""
+    found = {key: mean[key] for key in ("settings", "folds", "votes", "tasks", "annotators")}
+    found = {"dataset": controls[0][1]["dataset"], **found, "controls": [
+        {"name": name, "votes": each["votes"], "classes": each["classes"]} for name, each in controls]}
+    for key in ("results", "differences", "notes"):
+        found[key] = [{"control": name, **row} for name, each in ((None, mean), *controls) for row in each[key]]
+    return found
+
+
 def setting_table(results: Results, setting: str) -> list[str]:
     """Rows of models, best accuracy first, with the paired differences of `served` to each."""
     figures = figures_of(results, setting)

@@ -119,8 +119,7 @@ def standings(problem: Problem, store: CellStore, folds: int) -> Standings:
     complete = {at: seeds for at, seeds in complete.items() if seeds}
     if not complete:
         raise ModelError("no model has been run on all folds yet")
-    tasks = int(problem.task.max(initial=-1)) + 1
-    return Standings(problem=problem, folds=folds, cells=complete, draws=task_draws(tasks))
+    return Standings(problem=problem, folds=folds, cells=complete, draws=task_draws(len(problem.task_names)))
 
 
 def _predicted(cells: Sequence[Cell], *, scored: bool) -> Predicted:
@@ -158,11 +157,11 @@ def to_json(table: Standings, ours: str, *, by_annotator: bool = False) -> dict[
         for model in table.models(setting):
             standing = table.standing(model, setting, by_annotator=by_annotator)
             found = {metric: interval(values) for metric, values in standing.figures.items()} | dict(standing.kappa)
-            results += [{"model": model, "setting": setting, "metric": m, **_row(i)} for m, i in found.items()]
+            results += [{"model": model, "setting": setting, "metric": m, **row_of(i)} for m, i in found.items()]
             for metric, values in standing.by_annotator.items():
                 results += [
                     {"model": model, "setting": setting, "metric": metric, "annotator": name,
-                     **_row(interval(values[:, at]))} for at, name in enumerate(names)
+                     **row_of(interval(values[:, at]))} for at, name in enumerate(names)
                 ]
             notes.append({
                 "model": model, "setting": setting, "seeds": list(standing.seeds), "seconds_a_fit": standing.seconds,
@@ -174,7 +173,7 @@ def to_json(table: Standings, ours: str, *, by_annotator: bool = False) -> dict[
                 gap = table.difference(ours, model, setting, metric)
                 if gap is not None:
                     differences.append({
-                        "model": ours, "against": model, "setting": setting, "metric": metric, **_row(interval(gap)),
+                        "model": ours, "against": model, "setting": setting, "metric": metric, **row_of(interval(gap)),
                     })
     problem = table.problem
     return {
@@ -184,7 +183,8 @@ def to_json(table: Standings, ours: str, *, by_annotator: bool = False) -> dict[
     }
 
 
-def _row(found: Interval) -> dict[str, float | None]:
+def row_of(found: Interval) -> dict[str, float | None]:
+    """An interval as JSON, null where it is not known."""
     return {
         key: float(value) if np.isfinite(value) else None
         for key, value in (("mean", found.mean), ("low", found.low), ("high", found.high))

@@ -25,13 +25,16 @@ _BLIND_DIM = 8
 
 def tokens_of(
     texts: Mapping[str, str], *, encoder_id: str, encoder: Callable[[], Encoder], folder: Path,
-    progress: Callable[[float], None],
+    progress: Callable[[float], None], batch: int = _BATCH,
 ) -> TokensOf:
-    """Tokens of units by id, from the file in `folder`; where it is missing, `encoder` is called and makes it."""
+    """Tokens of units by id, from the file in `folder`; where it is missing, `encoder` is called and makes it.
+
+    `texts` may be anything that the encoder takes for its content, as long as equal texts mean equal content.
+    """
     units = sorted(texts)
     path = folder / f"{_key(encoder_id, units, texts)}.npy"
     if not path.exists():
-        _write(path, [texts[unit] for unit in units], encoder(), progress)
+        _write(path, [texts[unit] for unit in units], encoder(), progress, batch)
     return _reader(units, path)
 
 
@@ -51,12 +54,14 @@ def _lengths(path: Path) -> Path:
     return path.with_name(f"{path.stem}.lengths.npy")
 
 
-def _write(path: Path, texts: Sequence[str], encoder: Encoder, progress: Callable[[float], None]) -> None:
+def _write(
+    path: Path, texts: Sequence[str], encoder: Encoder, progress: Callable[[float], None], size: int
+) -> None:
     order = sorted(range(len(texts)), key=lambda at: len(texts[at]))  # texts of a batch are of similar length
     found: list[NDArray[np.float16]] = [np.empty((0, 0), np.float16)] * len(texts)
-    for start in range(0, len(order), _BATCH):
+    for start in range(0, len(order), size):
         progress(start / len(order))
-        batch = order[start : start + _BATCH]
+        batch = order[start : start + size]
         for at, array in zip(batch, encoder.encode([texts[at] for at in batch]), strict=True):
             found[at] = array
     path.parent.mkdir(parents=True, exist_ok=True)

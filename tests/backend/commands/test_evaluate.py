@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from backend.commands import evaluate
+from backend.commands import evaluation_content
 from tests.backend.commands.crowd import Shell
 from tests.backend.encoders import WordHashEncoder
 
@@ -48,13 +49,51 @@ def test_text_is_encoded_once(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> 
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "meta.json").write_text(json.dumps({"classes": ["down", "up"]}))
     encoder = WordHashEncoder()
-    monkeypatch.setattr(evaluate, "_encoder", lambda name, device: encoder)
+    monkeypatch.setattr(evaluation_content, "text_encoder", lambda name, device: encoder)
     run = ("evaluate", folder, "--folds", "2", "--models", "pooled", "--visible", "--cells", shell.folder / "cells")
     shown = shell(*run)
     assert "pooled" in shown and "half-visible" not in shown
     assert " 1.000 " in shown  # content says it all
     assert list((shell.folder / "cells" / "tokens").glob("tokens-*.npy"))
     assert "no text in body" in shell(*run, "--text", "body", expect=1)
+
+
+def test_several_controls_of_pictures_together(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shell.folder / "walks"
+    (folder / "images").mkdir(parents=True)
+    names = [f"{n:02}" for n in range(24)]
+    for n, name in enumerate(names):
+        (folder / "images" / f"{name}.png").write_bytes(b"lime" if n % 2 else b"grey" + bytes([n]))
+    tasks = [{"id": name, "data": {"image": f"images/{name}.png"}} for name in names]
+    (folder / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tasks))
+    for control, shift in (("calm", 0), ("green", 1)):
+        votes = [{"task": name, "annotator": who, "label": "high" if (n + shift) % 2 else "low"}
+                 for n, name in enumerate(names) for who in "ab"]
+        (folder / f"annotations_{control}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in votes))
+    (folder / "meta.json").write_text(json.dumps({"classes": ["low", "high"], "label_level": "ordinal"}))
+
+    class Colours:
+        id, dim = "colours", 2
+
+        def encode(self, images: list[bytes]) -> list[np.ndarray]:
+            return [np.array([[data == b"lime", data != b"lime"]], np.float16) for data in images]
+
+    monkeypatch.setattr(evaluation_content, "image_encoder", lambda name, device: Colours())
+    out = shell.folder / "walks.json"
+    run = ("evaluate", folder, "--folds", "2", "--models", "annotator-prior", "pooled", "--visible", "--out", out)
+    assert "several controls (calm, green)" in shell(*run, expect=1)
+    shown = shell(*run, "--controls")
+    assert "mean of 2 controls: unseen" in shown and "calm: unseen" in shown and "fits=8" in shown
+    results = json.loads(out.read_text())
+    assert [each["name"] for each in results["controls"]] == ["calm", "green"]
+    accuracy = {(row["control"], row["model"]): row["mean"] for row in results["results"]
+                if row["metric"] == "accuracy"}
+    assert accuracy["calm", "pooled"] == accuracy["green", "pooled"] == accuracy[None, "pooled"] == 1.0
+    assert accuracy[None, "annotator-prior"] < 0.8
+    page = out.with_suffix(".md").read_text()
+    assert "mean of 2 controls" in page and ": green" in page and "MAE" in page
+    assert "no control blue" in shell(*run, "--controls", "calm", "blue", expect=1)
+    assert "choose --text or --image" in shell(*run, "--controls", "--text", "a", "--image", "b", expect=1)
 
 
 @pytest.mark.parametrize(("options", "sentence"), [
