@@ -23,6 +23,7 @@ from werkzeug.exceptions import HTTPException
 from backend.errors import ClientError, Unauthorized
 from backend.routes import BLUEPRINTS
 from backend.routes.context import EXTENSION, Context
+from backend.routes.same_origin import check_host
 from backend.services.webhook_check import SECRET_HEADER
 from backend.settings import Settings
 from backend.telemetry import Metrics
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OPEN_ROUTES = frozenset({"/health"})
+SHOWN = frozenset({"", "projects", "api"})  # first parts of routes that show people what is in the store
 QUIET_ROUTES = frozenset({  # asked every few seconds
     "/health", "/metrics", "/static/<path:filename>", "/", "/api/projects/<project>/jobs",
 })
@@ -75,6 +77,8 @@ def _guard(app: Flask, settings: Settings) -> None:
             ways = ["basic auth"] if settings.basic_auth_user else []
             ways += [f"the header {SECRET_HEADER}"] if settings.webhook_secret and _route() == "/webhook" else []
             raise Unauthorized(f"Credentials are missing or wrong; expected {' or '.join(ways)}.")
+        if not settings.basic_auth_user and _route().removeprefix("/").partition("/")[0] in SHOWN:
+            check_host(request.host, own_url=settings.url)
 
 
 def allowed(route: str, headers: Headers, settings: Settings) -> bool:

@@ -1,13 +1,18 @@
-"""Whether a request that changes something comes from our own pages or from a program, and not from another site.
+"""Whether a request comes from our own pages or from a program, and not from another site.
 
 A browser sends basic auth along with whatever any page makes it send, and there are no cookies here to mark as strict.
 So a change is accepted only when the browser itself says that our own page asked (Sec-Fetch-Site, or Origin where the
 page is not on a secure address), or when it is JSON, which no page of another site can send without asking first
 (a preflight, which is never granted). Programs that are no browsers send neither header, and JSON.
+
+Without basic auth another site can also have its own name resolved to our address, so that its pages are of our origin
+and may read (DNS rebinding). So pages and data are then given under names only that no other site can have.
 """
 
 from __future__ import annotations
 
+import ipaddress
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from werkzeug.datastructures import Headers
@@ -32,3 +37,16 @@ def check_origin(headers: Headers, *, host: str, own_url: str, is_json: bool) ->
         ours = is_json
     if not ours:
         raise Forbidden("This change was asked for by another site; open the page of Polyvox itself and try again.")
+
+
+def check_host(host: str, *, own_url: str) -> None:
+    """Raises Forbidden unless the Host is ours for sure: an IP address, a name without dots, or our address."""
+    name = urlsplit(f"//{host}").hostname or ""
+    with suppress(ValueError):
+        ipaddress.ip_address(name)
+        return
+    if "." in name.rstrip(".") and name != urlsplit(own_url).hostname and not name.endswith(".localhost"):
+        raise Forbidden(
+            "Without basic auth the pages are shown under Polyvox' own address only (POLYVOX_URL, an IP address or a "
+            "name without dots). Set POLYVOX_URL to the address that you opened, or BASIC_AUTH_USER and _PASS."
+        )
