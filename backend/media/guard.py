@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from backend.errors import MediaError
-from backend.media.references import same_origin
+from backend.media.references import check_own_path, same_origin
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Sequence[str]]
@@ -78,6 +78,8 @@ class Guard:
         if parts.username is not None or parts.password is not None:
             raise MediaError("Addresses with a user name in them are not read.")
         own = bool(self._label_studio_url) and same_origin(url, self._label_studio_url)
+        if own:  # here, since a redirect of any listed host may lead to Label Studio, which is sent the token
+            check_own_path(url, self._label_studio_url)
         if not (own or sent_by_label_studio or self._is_listed(host)):
             raise MediaError(f"The host {host} is not among POLYVOX_MEDIA_HOSTS, so nothing is read from it.")
         port = port or {"http": 80, "https": 443}[scheme]

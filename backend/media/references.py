@@ -58,7 +58,7 @@ def read_reference(value: str, *, label_studio_url: str, task: int | None, inlin
     if scheme in ("http", "https"):
         own = bool(label_studio_url) and same_origin(value, label_studio_url)
         if own:
-            _check_own_path(value, label_studio_url)
+            check_own_path(value, label_studio_url)
         return Reference(kind="label-studio" if own else "web", url=value)
     if scheme:
         raise MediaError(f"Addresses of the kind '{scheme[:20]}:' are not read.")
@@ -66,7 +66,7 @@ def read_reference(value: str, *, label_studio_url: str, task: int | None, inlin
         raise MediaError("The address in the task has neither a host nor a path inside Label Studio.")
     if not label_studio_url:
         raise MediaError("The file lies in Label Studio: set LABEL_STUDIO_URL.")
-    _check_own_path(value, label_studio_url)
+    check_own_path(value, label_studio_url)
     return Reference(kind="label-studio", url=_origin(label_studio_url) + _below(label_studio_url, value))
 
 
@@ -91,8 +91,11 @@ def _below(label_studio_url: str, path: str) -> str:
     return path if prefix and path.startswith(prefix + "/") else prefix + path
 
 
-def _check_own_path(url: str, label_studio_url: str) -> None:
-    """Only files. A path that climbs ("/data/upload/../../api") is refused rather than judged by where it arrives."""
+def check_own_path(url: str, label_studio_url: str) -> None:
+    """Raises MediaError unless an address of Label Studio, or a path there, is one of its files.
+
+    A path that climbs ("/data/upload/../../api") is refused rather than judged by where it arrives.
+    """
     path = unquote(urlsplit(url).path)
     prefix = urlsplit(label_studio_url).path.rstrip("/")
     inside = path.removeprefix(prefix) if prefix and path.startswith(prefix + "/") else path

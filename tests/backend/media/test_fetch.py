@@ -65,6 +65,18 @@ def test_a_redirect_to_a_private_address_is_refused(server: FileServer, other: F
     assert not other.seen
 
 
+@pytest.mark.parametrize("path", ["/api/current-user/token", "/data/upload/../../api/users", "/"])
+@pytest.mark.parametrize("begins", ["elsewhere", "label studio"])
+def test_no_redirect_has_label_studio_asked_for_anything_but_a_file(
+    path: str, begins: str, server: FileServer, other: FileServer
+) -> None:
+    first = other if begins == "elsewhere" else server
+    first.redirects["/data/upload/1/a.png"] = f"{server.url}{path}"
+    with pytest.raises(MediaError, match="not to one of its files"):
+        fetch(fetcher(server.url), f"{first.url}/data/upload/1/a.png")
+    assert not [seen for seen, _ in server.seen if seen != "/data/upload/1/a.png"]
+
+
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "gopher://127.0.0.1/", "http://elsewhere.test/"])
 def test_redirects_are_judged_like_addresses(server: FileServer, location: str) -> None:
     server.redirects["/a.png"] = location
