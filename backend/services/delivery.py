@@ -133,6 +133,8 @@ class Delivery:
         progress(0.0, "comparing with Label Studio")
         this = self._plan(project, loaded, force=force)
         self._import(this, progress)
+        if self._superseded(this):
+            return {"reason": "Another version was published meanwhile; that one is delivered.", **this.figures}
         doubled = self._doubled(this)
         if doubled:
             progress(0.8, "deleting doubles of an interrupted import")
@@ -225,6 +227,8 @@ class Delivery:
         with OneAhead() as sending:
             for begin in range(0, len(ids), CHUNK):
                 progress(0.05 + 0.75 * begin / len(ids), f"delivered {begin} of {len(ids)} tasks")
+                if self._superseded(this):
+                    return
                 waiting.extend(self._items(this, ids[begin : begin + CHUNK]))
                 if this.found:
                     self._store.deliveries.set_own(this.project.key, this.found)
@@ -235,6 +239,11 @@ class Delivery:
             if waiting:
                 progress(0.8, "sending the rest")
                 self._send(this, waiting, sending)
+
+    def _superseded(self, this: Round) -> bool:
+        """Whether the version is not the published one any more, so that nothing more is sent, selected or deleted."""
+        published = self._store.versions.published(this.project.key)
+        return published is None or published.name != this.name
 
     def _items(self, this: Round, ids: Sequence[int]) -> Iterator[Item]:
         """The predictions to send for a chunk of tasks, consensus before own, tasks ascending."""

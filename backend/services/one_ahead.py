@@ -12,8 +12,11 @@ log = logging.getLogger(__name__)
 
 
 class OneAhead:
-    """A context. What the calls raise is raised by `start` or `settle`, in the thread that uses it; after leaving it no
-    call is under way."""
+    """A context. What the calls raise is raised by `start` or `settle`, in the thread that uses it.
+
+    After leaving it no call is under way. Left with an error, what was to come after the call is not done: whoever lost
+    its job must write nothing more.
+    """
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="one-ahead")
@@ -26,14 +29,13 @@ class OneAhead:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self.settle()
-        except Exception as other:
             if error is None:
-                raise
-            # What stopped the work is what its caller must hear of.
-            log.warning("a call that was under way failed as well: %s", type(other).__name__)
+                self.settle()
         finally:
-            self._pool.shutdown()
+            self._pool.shutdown()  # waits
+            if self._under_way is not None and (other := self._under_way[0].exception()) is not None:
+                # What stopped the work is what its caller must hear of.
+                log.warning("a call that was under way failed as well: %s", type(other).__name__)
 
     @property
     def free(self) -> bool:

@@ -356,6 +356,26 @@ def test_an_interrupted_delivery_gives_way_to_a_newer_version(shop: Workshop, sh
     assert shelf.of("consensus@r1") == {}
 
 
+def test_a_version_published_while_another_is_sent_ends_that_delivery(
+    shop: Workshop, shelf: PredictionShelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery_module, "SMALL_CALL", 8)
+    monkeypatch.setattr(delivery_module, "CHUNK", 7)
+    store = shelf.import_predictions
+
+    def stored(*arguments: Any) -> int:
+        if shelf.calls.count("import_predictions") == 0:
+            shop.publish()
+        return store(*arguments)
+
+    monkeypatch.setattr(shelf, "import_predictions", stored)
+    assert "meanwhile" in deliver(shop, shelf)["reason"]
+    assert shelf.calls.count("import_predictions") < 6 and shelf.selected == "Polyvox"
+    shop.clock.forward(1)
+    assert deliver(shop, shelf)["version"] == "consensus@r2"
+    assert set(shelf.of("consensus@r2")) == OPEN and shelf.of("consensus@r1") == {}
+
+
 def test_what_label_studio_refuses_for_good_is_not_retried(shop: Workshop, shelf: PredictionShelf) -> None:
     shelf.breaks["project"] = LabelStudioError("The project is gone.", retry=False, http_status=404)
     with pytest.raises(JobFailed, match="gone") as failure:
