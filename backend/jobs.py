@@ -22,7 +22,9 @@ from backend.errors import JobFailed, LabelStudioError, PolyvoxError
 from backend.labeling import parse_config
 from backend.ports import Progress
 from backend.records import Job, JobKind, JobState, Verdict
+from backend.services.regions import known_regions, region_contents
 from backend.services.triggers import growing
+from model.evaluate.splits import task_of
 
 logger = logging.getLogger(__name__)
 
@@ -225,12 +227,17 @@ def _encode(services: Services, job: Job, progress: Progress) -> Figures:
     left_out: dict[str, list[int]] = {}
     for batch in services.store.tasks.iterate(job.project, after_id=after_id, batch=64):
         shown = [(task.id, content) for task in batch if (content := config.content(task.data, task=task.id))]
+        known = known_regions(services.store, job.project, config, [task.id for task in batch])
+        regions, unread = region_contents(config, batch, known)
+        for sentence, units in unread.items():
+            left_out.setdefault(sentence, []).extend(sorted({int(task_of(unit)) for unit in units}))
+        shown += [(int(task_of(unit)), content) for unit, content in regions.items()]
         contents = [content for _, content in shown]
         services.features.texts(contents)
         failures = services.features.failures(contents)
         for task_id, content in shown:
-            if content in failures:
-                left_out.setdefault(failures[content], []).append(task_id)
+            if content in failures and task_id not in left_out.setdefault(failures[content], []):
+                left_out[failures[content]].append(task_id)
         texts, done, after_id = texts + len(contents), done + len(batch), batch[-1].id
         progress(done / max(total, 1), f"encoded {done} of {total} tasks")
         if time.monotonic() > until:
@@ -242,7 +249,7 @@ def _encoded(job: Job, texts: int, left_out: Mapping[str, list[int]]) -> dict[st
     for sentence, tasks in left_out.items():  # the figures name all of them
         first = ", ".join(map(str, tasks[:LEFT_OUT_LOGGED])) + (", ..." if len(tasks) > LEFT_OUT_LOGGED else "")
         logger.warning(
-            "files of %d tasks of project %s are left out (%s): %s", len(tasks), job.project, first, sentence)
+            "parts of %d tasks of project %s are left out (%s): %s", len(tasks), job.project, first, sentence)
     return {"texts": texts, "left_out": left_out} if left_out else {"texts": texts}
 
 

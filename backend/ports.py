@@ -78,6 +78,8 @@ class TaskStore(Protocol):
         """Sorted ids of all present tasks."""
     def get(self, project: str, task_ids: Sequence[int]) -> list[records.Task]:
         """Those that are known, in the order asked for."""
+    def annotations(self, project: str, task_ids: Sequence[int]) -> list[records.Annotation]:
+        """The raw annotations on these tasks that still are there, skipped ones left out; by task and id."""
     def iterate(self, project: str, *, after_id: int = 0, batch: int = 500) -> Iterator[list[records.Task]]: ...
     def count(self, project: str) -> int: ...
 

@@ -14,6 +14,7 @@ import numpy as np
 from backend.errors import LabelConfigError
 from backend.labeling.content import pack
 from backend.labeling.controls import Control, Place, Unmodelled, is_control, read_control
+from backend.labeling.controls.per_region import PerRegion
 from backend.labeling.markup import Tag, read, walk
 from backend.labeling.objects import OBJECT_TAGS, MediaTag, ObjectTag, Unread, content, defined, read_object
 from model.numbers import NumberBins, kept
@@ -47,21 +48,24 @@ class LabelConfig:
         """The modelled control of this name."""
         return next((control for control in self.controls if control.name == name), None)
 
+    @cached_property
+    def regional(self) -> dict[str, PerRegion]:
+        """Name -> control, of those that are answered for each region."""
+        return {control.name: control for control in self.controls if isinstance(control, PerRegion)}
+
+    def region_spaces(
+        self, votes: Votes, learned: Mapping[str, Mapping[str, Any]] = NOTHING_LEARNED
+    ) -> dict[str, Space]:
+        """`spaces` of the controls that are answered for each region; what asks about whole tasks leaves them out."""
+        return _spaces([control.inner for control in self.regional.values()], votes, learned)
+
     def spaces(
         self, votes: Votes | None = None, learned: Mapping[str, Mapping[str, Any]] = NOTHING_LEARNED
     ) -> dict[str, Space]:
         """Control name -> space. Controls that take their choices from task data collect their classes from votes,
         and are left out as long as no class is known; so do those whose numbers are binned by the votes. `learned`
         are the figures of the published version for each control: its bins are kept while they do."""
-        spaces: dict[str, Space] = {}
-        for control in self.controls:
-            seen = _observed(votes, control.name)
-            space = control.space(seen)
-            if isinstance(space, NumberBins):
-                space = kept(space, learned.get(control.name, {}).get("bins"), seen)
-            if space is not None:
-                spaces[control.name] = space
-        return spaces
+        return _spaces(self.controls, votes, learned)
 
     def content(self, data: Mapping[str, Any], *, task: int | None = None) -> str:
         """What a task shows, packed for the encoder (see `labeling.content`); "" when that is nothing.
@@ -126,6 +130,20 @@ class LabelConfig:
                 chosen[control.name] = _choices(control, value, data)
             left = [control for control in left if control not in ready]
         return shown
+
+
+def _spaces(
+    controls: Sequence[Control], votes: Votes | None, learned: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Space]:
+    spaces: dict[str, Space] = {}
+    for control in controls:
+        seen = _observed(votes, control.name)
+        space = control.space(seen)
+        if isinstance(space, NumberBins):
+            space = kept(space, learned.get(control.name, {}).get("bins"), seen)
+        if space is not None:
+            spaces[control.name] = space
+    return spaces
 
 
 def _choices(control: Control, value: Value, data: Mapping[str, Any]) -> list[str]:

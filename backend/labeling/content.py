@@ -21,6 +21,7 @@ class Medium:
 
     modality: str  # "image", "audio" or "video"
     address: str  # as the task has it
+    box: tuple[float, ...] | None = None  # of an image the part that counts, see `model.encoders.crops`; None: all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,8 @@ def pack(content: Content) -> str:
         return ""
     inside = any(medium.address.partition(":")[0] not in ("data", "http", "https") for medium in content.media)
     packed = [
-        text, list(content.modalities), [[medium.modality, medium.address] for medium in content.media],
+        text, list(content.modalities),
+        [[medium.modality, medium.address, *([] if medium.box is None else [medium.box])] for medium in content.media],
         content.task if inside else None,
     ]
     return _MARK + json.dumps(packed, ensure_ascii=False, separators=(",", ":"))
@@ -55,7 +57,8 @@ def unpack(packed: str) -> Content:
     text, modalities, media, task = json.loads(packed[len(_MARK) :])
     return Content(
         text=text, modalities=tuple(modalities), task=task,
-        media=tuple(Medium(modality=modality, address=address) for modality, address in media),
+        media=tuple(Medium(modality=modality, address=address, box=tuple(box[0]) if box else None)
+                    for modality, address, *box in media),
     )
 
 

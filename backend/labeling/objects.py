@@ -45,13 +45,18 @@ class ObjectTag:
 
     def text(self, data: Mapping[str, Any]) -> str:
         """What an annotator reads; "" where the task has nothing to show."""
+        shown = self.source(data)
+        return (strip_html(shown) if self.tag == "HyperText" else shown).strip()
+
+    def source(self, data: Mapping[str, Any]) -> str:
+        """The text as the task has it, markup and margins too: what offsets of spans count in."""
         shown = self._shown(resolve(data, self.template))
         if self.encoding != "none":
             try:
                 shown = base64.b64decode(shown, validate=False).decode("utf-8", errors="replace")
             except (binascii.Error, ValueError):
                 shown = ""
-        return (strip_html(shown) if self.tag == "HyperText" else shown).strip()
+        return shown
 
     def _shown(self, value: Any) -> str:
         if not self.words_key or not isinstance(value, list):

@@ -99,14 +99,15 @@ class TaskEncoder:
         for content in contents:
             unpacked = unpack(content)
             for medium in unpacked.media:
-                failure = self._failures.get((unpacked.task, medium))
-                if failure is not None:
-                    found[content] = failure.sentence
+                for tried in (medium, replace(medium, box=None)):  # the part of a picture, or its file
+                    failure = self._failures.get((unpacked.task, tried))
+                    if failure is not None:
+                        found[content] = failure.sentence
         return found
 
     def _encode_mixed(self, contents: Sequence[Content]) -> list[Tokens]:
         wanted = [(row, content.task, medium) for row, content in enumerate(contents) for medium in content.media]
-        files = self._read([(task, medium) for _, task, medium in wanted])
+        files = self._parts([(task, medium) for _, task, medium in wanted])
         pieces: list[list[Piece]] = [[] for _ in contents]
         self._add_texts(contents, pieces)
         by_modality: dict[str, list[tuple[int, int | None, Medium, bytes]]] = {}
@@ -123,6 +124,32 @@ class TaskEncoder:
                     pieces[row] += _ordered(result, pieces[row])
         layouts = [self._layout(content.modalities) for content in contents]
         return [layout.assemble(found) for layout, found in zip(layouts, pieces, strict=True)]
+
+    def _parts(self, wanted: Sequence[tuple[int | None, Medium]]) -> dict[tuple[int | None, Medium], bytes]:
+        """The bytes of each medium; of parts of a picture, which is read and decoded once for all of them, a PNG."""
+        from model.encoders.crops import crops
+
+        files = self._read([(task, replace(medium, box=None)) for task, medium in wanted])
+        found: dict[tuple[int | None, Medium], bytes] = {}
+        boxed: dict[tuple[int | None, Medium], list[Medium]] = {}
+        for task, medium in dict.fromkeys(wanted):
+            file = (task, replace(medium, box=None))
+            if file in files and medium.box is None:
+                found[file] = files[file]
+            elif file in files:
+                boxed.setdefault(file, []).append(medium)
+        for (task, whole), parts in boxed.items():
+            try:
+                cut = crops(files[task, whole], [part.box for part in parts if part.box is not None])
+            except ContentError as error:
+                self._failed(task, whole, str(error))
+                continue
+            for part, data in zip(parts, cut, strict=True):
+                if isinstance(data, ContentError):
+                    self._failed(task, part, str(data))
+                else:
+                    found[task, part] = data
+        return found
 
     def _add_texts(self, contents: Sequence[Content], pieces: list[list[Piece]]) -> None:
         from model.encoders.layout import Piece

@@ -121,6 +121,18 @@ class SqlTaskStore:
                 found.update((row.task_id, _task(row)) for row in connection.execute(statement))
         return [found[task_id] for task_id in task_ids if task_id in found]
 
+    def annotations(self, project: str, task_ids: Sequence[int]) -> list[records.Annotation]:
+        """See `ports.TaskStore`."""
+        found: list[records.Annotation] = []
+        columns = raw_annotations.c
+        with self._db.read() as connection:
+            for ids in chunks(sorted(set(task_ids))):
+                here = and_(columns.project_id == id_of(project), columns.task_id.in_(ids))
+                kept = select(raw_annotations).where(here, columns.deleted_at.is_(None), ~columns.was_cancelled)
+                rows = connection.execute(kept.order_by(columns.task_id, columns.annotation_id))
+                found.extend(_annotation(row) for row in rows)
+        return found
+
     def iterate(self, project: str, *, after_id: int = 0, batch: int = 500) -> Iterator[list[records.Task]]:
         """Batches by rising id; each is a transaction of its own, so nothing is held while the caller works."""
         while True:
@@ -161,3 +173,12 @@ def _present(project: str) -> ColumnElement[bool]:
 
 def _task(row: Row[Any]) -> records.Task:
     return records.Task(id=row.task_id, data=json.loads(row.data), updated_at=from_us(row.updated_at))
+
+
+def _annotation(row: Row[Any]) -> records.Annotation:
+    return records.Annotation(
+        id=row.annotation_id, task_id=row.task_id, annotator=row.annotator, result=json.loads(row.result),
+        was_cancelled=row.was_cancelled, ground_truth=row.ground_truth, created_at=from_us(row.created_at),
+        updated_at=from_us(row.updated_at), lead_time_s=row.lead_time_s, imported=row.imported,
+        parent_prediction=row.parent_prediction,
+    )

@@ -17,7 +17,7 @@ from backend.labeling.controls.base import NO_DATA, PARTS, Control, Place, Regio
 from model.errors import ModelError
 from model.spaces import Space, Value
 
-_GEOMETRY = PARTS | {"end", "endOffset", "y", "width", "height", "rotation", "radiusX", "radiusY", "closed", "channel"}
+GEOMETRY = PARTS | {"end", "endOffset", "y", "width", "height", "rotation", "radiusX", "radiusY", "closed", "channel"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +46,14 @@ class PerRegion(Control):
         for region in result:
             value = region.get("value")
             if region.get("from_name") == self.name and isinstance(value, Mapping) and PARTS & set(value):
-                found.setdefault(_place(region, value), []).append(region)
+                found.setdefault(place_of(region, value), []).append(region)
         yield from found.items()
 
     def decode(self, regions: Sequence[Mapping[str, Any]], data: Mapping[str, Any] = NO_DATA) -> Value | None:
         """The answer on one region."""
         plain = [
             {**region, "item_index": None,
-             "value": {key: each for key, each in region["value"].items() if key not in _GEOMETRY}}
+             "value": {key: each for key, each in region["value"].items() if key not in GEOMETRY}}
             for region in regions if isinstance(region.get("value"), Mapping)
         ]
         return self.inner.decode(plain, data)
@@ -67,9 +67,9 @@ class PerRegion(Control):
         return None
 
 
-def _place(region: Mapping[str, Any], value: Mapping[str, Any]) -> str:
+def place_of(region: Mapping[str, Any], value: Mapping[str, Any]) -> str:
     """What regions of the same object and geometry have in common, short enough for an id."""
-    where = {key: _rounded(each) for key, each in value.items() if key in _GEOMETRY}
+    where = {key: _rounded(each) for key, each in value.items() if key in GEOMETRY}
     said = json.dumps([region.get("to_name"), region.get("item_index"), where], sort_keys=True, default=str)
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

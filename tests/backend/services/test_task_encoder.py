@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 
 from backend.errors import MediaError
 from backend.labeling.content import Content, Medium, modalities_of, pack
@@ -165,3 +167,20 @@ def test_tokens_that_lack_a_file_are_not_kept(files: Files, tmp_path: Path) -> N
     files.files["gone"], clock.now = b"back", 61
     assert len(features.texts([lost])[0]) == 5 and features.cached([lost]) == [True]
     features.close()
+
+
+def test_parts_of_a_picture_are_encoded_alone_and_its_file_is_read_once(files: Files) -> None:
+    image = io.BytesIO()
+    Image.new("RGB", (40, 20), "red").save(image, "PNG")
+    files.files |= {"p.png": image.getvalue(), "bad.png": b"<html>"}
+    made = [pack(Content(text="", modalities=("image", "text"), task=1, media=(
+        Medium(modality="image", address=address, box=box),)))
+        for address, box in (("p.png", (0, 0, 50, 50, 0)), ("p.png", (0, 0, 100, 100, 0)),
+                             ("p.png", (300, 0, 9, 9, 45)), ("bad.png", (0, 0, 9, 9, 0)))]  # fmt: skip
+    task_encoder = encoder(files)
+    small, large, outside, bad = task_encoder.encode(made)
+    assert small.shape == large.shape and not np.array_equal(small, large)
+    assert [asked[0] for asked in files.asked].count("p.png") == 1
+    failures = task_encoder.failures(made)
+    assert set(failures) == set(made[2:]) and "outside the picture" in failures[made[2]]
+    assert small.shape[1] == outside.shape[1] == bad.shape[1]

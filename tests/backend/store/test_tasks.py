@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -203,6 +204,14 @@ def test_a_mark_set_again_after_clearing_is_another_one(store: SqlStore) -> None
     store.tasks.mark_dirty(KEY, [1])
     store.tasks.clear_dirty(KEY, old)  # a slow process that read the first mark
     assert store.tasks.dirty_count(KEY) == 1
+
+
+def test_raw_annotations_come_back_while_they_are_there_and_not_skipped(store: SqlStore) -> None:
+    kept, skipped, gone = (snapshot(task, [vote(task, "5", "A")]) for task in (1, 2, 3))
+    skipped = replace(skipped, annotations=[replace(each, was_cancelled=True) for each in skipped.annotations])
+    store.tasks.take_over(KEY, [kept, skipped, gone])
+    store.tasks.take_over(KEY, [snapshot(3)])
+    assert store.tasks.annotations(KEY, [3, 2, 1, 9]) == list(kept.annotations)
 
 
 def test_writers_take_turns_instead_of_failing(store: SqlStore) -> None:
