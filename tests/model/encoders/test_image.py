@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from model.encoders.image import ImageEncoder
+from model.encoders.image import ImageEncoder, _scaling
 from model.errors import ContentError, ModelError
 
 
@@ -80,3 +80,21 @@ def test_a_hugging_face_model_from_a_folder(tmp_path: Path) -> None:
 def test_a_folder_without_a_model_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=tmp_path.name):
         ImageEncoder.load(str(tmp_path))
+
+
+def test_colours_are_scaled_alike_where_transformers_wants_torchvision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transformers
+
+    def refused(*_: object, **__: object) -> None:
+        raise ImportError("AutoImageProcessor requires the Torchvision library")
+
+    transformers.ViTImageProcessor(image_mean=[0.1, 0.2, 0.3], image_std=[0.4, 0.5, 0.6]).save_pretrained(tmp_path)
+    options = {"local_files_only": True, "trust_remote_code": False}
+    usual = _scaling(transformers, str(tmp_path), options)
+    monkeypatch.setattr(transformers.AutoImageProcessor, "from_pretrained", refused)
+    assert _scaling(transformers, str(tmp_path), options) == usual == ([0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
+    (tmp_path / "preprocessor_config.json").write_text("{}")
+    with pytest.raises(ValueError, match="names no image_mean"):
+        _scaling(transformers, str(tmp_path), options)
