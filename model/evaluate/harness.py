@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from model.dataset import check_tokens
 from model.evaluate.baselines.base import Fold
 from model.evaluate.cells import Cell, CellKey, CellStore
 from model.evaluate.contenders import Contender, Ready
@@ -114,7 +115,9 @@ def make_fold(problem: Problem, training: NDArray[np.bool_], seed: int, device: 
     tokens = problem.tokens
 
     def features(names: Sequence[str]) -> NDArray[np.float32]:
-        return np.stack([array.mean(0, dtype=np.float32) for array in tokens(names)])
+        arrays = tokens(names)
+        check_tokens(names, arrays)  # or baselines would answer NaN for them
+        return np.stack([array.mean(0, dtype=np.float32) for array in arrays])
 
     return Fold(
         votes=votes, space=problem.space, annotators=problem.votes.annotators, units=units, tokens=tokens,
