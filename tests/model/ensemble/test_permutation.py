@@ -1,0 +1,64 @@
+"""Whoever comes first: annotators in another order are answered in that order, by every rung, fused, and agreed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from model.ensemble.factors import BLOCKS
+from model.ensemble.ladder import Ladder
+from model.qumab.committee import Committee
+
+OF_PEOPLE = ("deviation", "heads.own", "heads.own_bias")  # arrays of the network with a row for each annotator
+
+
+@pytest.fixture(scope="module")
+def ladder(fitted):
+    """One whose consensus hardly depends on the draws."""
+    some = fitted.ladder
+    return Ladder(
+        annotators=some.annotators, controls=some.controls, committee=some.committee, dim=some.dim,
+        config=replace(some.config, consensus_samples=8192),
+    )
+
+
+@pytest.fixture(scope="module")
+def turned(ladder):
+    """The same ladder with its annotators in another order."""
+    order = [2, 0, 3, 1]
+    rows = [*order, len(order)]  # what has a row for somebody unknown keeps it last
+    state = ladder.controls["label"]
+    gaps = state.gaps
+    few, many = (replace(stack, bias=stack.bias[rows]) for stack in (gaps.few, gaps.many))
+    state = replace(
+        state, prior=state.prior[rows], pooled=replace(state.pooled, bias=state.pooled.bias[rows]),
+        stack=replace(state.stack, bias=state.stack.bias[rows]), panel=state.panel[order], gaps=replace(
+            gaps, few=few, many=many, latent=replace(gaps.latent, confusion=gaps.latent.confusion[rows]),
+            factors=replace(gaps.factors, weight=gaps.factors.weight[rows])),
+    )
+    arrays = ladder.committee.arrays()
+    for name in OF_PEOPLE:
+        arrays[name] = arrays[name][:, order if arrays[name].shape[1] == len(order) else rows]
+    committee = Committee.from_arrays(
+        arrays, members=ladder.committee.network.members, annotators=len(order), dim=ladder.dim,
+        config=ladder.config.network, spaces=ladder.spaces,
+    )
+    return Ladder(
+        annotators=[ladder.annotators[at] for at in order], controls={"label": state}, committee=committee,
+        dim=ladder.dim, config=ladder.config,
+    )
+
+
+@pytest.mark.parametrize("with_votes", [False, True])
+def test_annotators_in_another_order_are_answered_alike(ladder, turned, simulated, with_votes):
+    assert len(turned.annotators) <= BLOCKS  # more share blocks, so that their order matters a little
+    units, names = ["t1", "t2", "t3"], [*ladder.annotators, "a stranger"]
+    tokens = [simulated.tokens[unit] for unit in units]
+    some = np.array([unit in units for unit in simulated.votes.units])[simulated.votes.unit]
+    given = simulated.votes.select(some & (np.arange(len(some)) % 3 > 0)) if with_votes else None
+    first, second = (each.predict(tokens, names, units=units, given=given)["label"] for each in (ladder, turned))
+    for rung, p in first.rungs.items():
+        np.testing.assert_allclose(second.rungs[rung], p, atol=1e-5, err_msg=rung)
+    np.testing.assert_allclose(second.served, first.served, atol=1e-5)
+    np.testing.assert_allclose(second.consensus, first.consensus, atol=0.02)  # other draws for each
+    assert np.abs(first.served[:, 0] - first.served[:, 1]).max() > 0.05
