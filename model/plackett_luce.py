@@ -24,17 +24,53 @@ Ints = NDArray[np.int64]
 _X = np.arange(-32, 33) * 0.1  # (K,) nodes of the tanh-sinh rule
 _LOG_U = -np.log1p(np.exp(-np.pi * np.sinh(_X)))  # (K,) log of the node in (0, 1)
 _LOG_W = np.log(0.1 * np.pi * np.cosh(_X)) + _LOG_U - np.log1p(np.exp(np.pi * np.sinh(_X)))  # (K,) log of its weight
+_AT_ONCE = 256  # rankings with ties in one array (N, L, K)
 _FAR = 40.0  # scores differ by no more than this: beyond it a probability is 0 or 1 in double precision
 
 
 def log_likelihood(scores: Floats, bucket: Ints) -> tuple[Floats, Floats]:
-    """Log-probability (N,) of each ranking of its own items, and its gradient by the scores (N, L)."""
+    """Log-probability (N,) of each ranking of its own items, and its gradient by the scores (N, L).
+
+    Costs N L for rankings without ties, and for those with ties as much for every bucket, K-fold for one of several.
+    """
+    total, gradient = np.zeros(len(scores)), np.zeros_like(scores)
+    tied = has_ties(bucket)
+    for rows, part in ((np.flatnonzero(~tied), _strict), (np.flatnonzero(tied), _with_ties)):
+        if len(rows):
+            total[rows], gradient[rows] = part(scores[rows], bucket[rows])
+    return total, gradient
+
+
+def has_ties(bucket: Ints) -> NDArray[np.bool_]:
+    """(N,) whether a ranking has two items in one bucket."""
+    ordered = np.sort(bucket, 1)
+    found: NDArray[np.bool_] = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(1)
+    return found
+
+
+def _strict(scores: Floats, bucket: Ints) -> tuple[Floats, Floats]:
+    """Rankings without ties: the rates of what is left are sums from the end."""
+    place = np.where(bucket < 0, np.iinfo(bucket.dtype).max, bucket)
+    order = np.argsort(place, 1)
+    there = np.take_along_axis(bucket, order, 1) >= 0
+    in_order = np.where(there, np.take_along_axis(scores, order, 1), -np.inf)
+    left = np.logaddexp.accumulate(in_order[:, ::-1], 1)[:, ::-1]  # (N, L) log of the rates from here to the end
+    left = np.where(there, left, np.inf)
+    found = np.where(there, in_order - left, 0.0).sum(1)
+    taken = np.exp(in_order + np.logaddexp.accumulate(-left, 1))  # (N, L) how often it was expected to come by then
+    slope = np.empty_like(scores)
+    np.put_along_axis(slope, order, np.where(there, 1.0 - taken, 0.0), 1)
+    return found, slope
+
+
+def _with_ties(scores: Floats, bucket: Ints) -> tuple[Floats, Floats]:
     total, gradient = np.zeros(len(scores)), np.zeros_like(scores)
     for place in range(int(bucket.max(initial=0))):
         now, rest = bucket == place, bucket > place
         rows = np.flatnonzero(now.any(1) & rest.any(1))
         one = now[rows].sum(1) == 1
-        for part, stage in ((rows[one], _single), (rows[~one], _several)):
+        several = np.array_split(rows[~one], -(-int((~one).sum()) // _AT_ONCE) or 1)
+        for part, stage in ((rows[one], _single), *((each, _several) for each in several)):
             if len(part):
                 found, slope = stage(scores[part], now[part], rest[part])
                 total[part] += found

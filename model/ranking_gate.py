@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.crowd.rankings import ranks_of
 from model.evaluate.metrics import Interval, paired_interval
 from model.plackett_luce import log_likelihood
-from model.ranking_model import MOST_RANKINGS, Given, RankingModel
+from model.ranking_model import Given, RankingModel, newest_rankings
 from model.votes import Votes
 
 Floats = NDArray[np.float64]
@@ -61,11 +60,7 @@ def served_losses(model: RankingModel, votes: Votes) -> tuple[Floats, NDArray[np
 
     Rankings of fewer than two items, or with one twice, say nothing and are left out. Of many the newest are taken.
     """
-    orders = [ranks_of(value) for value in votes.values]
-    usable = np.array([order is not None and len(order) > 1 for order in orders], np.bool_)[votes.value]
-    votes = votes.select(np.flatnonzero(usable))
-    votes = votes.select(np.argsort(votes.time, kind="stable")[-MOST_RANKINGS:])
-    ranks = [dict(orders[code] or {}) for code in votes.value.tolist()]
+    votes, ranks = newest_rankings(votes)
     given, hidden = _shown(votes)
     everyone = np.flatnonzero(votes.scored)
     inside = np.flatnonzero(votes.scored & hidden)

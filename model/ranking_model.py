@@ -38,7 +38,7 @@ Given = tuple[str, Value, float]  # a ranking of a unit: who, what, weight
 MOST_ITEMS = 64  # with scores of their own: those ranked most often; what is known of the others is their task's
 POOLED_WIDTH = 2.0
 OWN_WIDTHS, UNIT_WIDTHS = (0.6, 0.1), (0.2, 0.5, 1.0)
-MOST_RANKINGS = 4000  # the newest; more of them would teach little and take minutes
+MOST_WORK = 30_000.0  # of a fit, in places of strict rankings (`_work`): some ten seconds; the newest rankings are taken
 FOLDS = 3
 LEAST_VOTES = 10
 
@@ -139,13 +139,9 @@ class RankingModel:
 
 def fit_rankings(votes: Votes, seed: int = 0) -> RankingModel | None:
     """The model of the rankings among the votes of one control; None where there are too few of two items or more."""
-    orders = [ranks_of(value) for value in votes.values]
-    usable = np.array([order is not None and len(order) > 1 for order in orders], np.bool_)[votes.value]
-    votes = votes.select(np.flatnonzero(usable))
-    votes = votes.select(np.argsort(votes.time, kind="stable")[-MOST_RANKINGS:])
+    votes, ranks = newest_rankings(votes)
     if len(votes) < LEAST_VOTES:
         return None
-    ranks = [dict(orders[code] or {}) for code in votes.value.tolist()]
     times = Counter(item for order in ranks for item in order)
     items = tuple(sorted(item for item, _ in times.most_common(MOST_ITEMS)))
     used, annotator = np.unique(votes.annotator, return_inverse=True)
@@ -160,6 +156,24 @@ def fit_rankings(votes: Votes, seed: int = 0) -> RankingModel | None:
     figures = {"votes": len(votes), **{name: _figures(part) for name, part in crossed.items()}}
     return RankingModel(items=items, annotators=tuple(votes.annotators[code] for code in used), pooled=pooled, own=own,
                         width=widths[1], figures=figures)
+
+
+def newest_rankings(votes: Votes) -> tuple[Votes, list[dict[str, int]]]:
+    """Votes that rank two items or more, and item -> place of each: the newest, as many as `MOST_WORK` allows."""
+    orders = [ranks_of(value) for value in votes.values]
+    usable = np.array([order is not None and len(order) > 1 for order in orders], np.bool_)[votes.value]
+    votes = votes.select(np.flatnonzero(usable))
+    newest = np.argsort(votes.time, kind="stable")[::-1]
+    work = np.array([_work(order or {}) for order in orders])[votes.value[newest]]
+    votes = votes.select(newest[: max(int((work.cumsum() <= MOST_WORK).sum()), LEAST_VOTES)][::-1])
+    return votes, [dict(orders[code] or {}) for code in votes.value.tolist()]
+
+
+def _work(ranks: Mapping[str, int]) -> float:
+    """What the likelihood of a ranking costs, measured in places of strict rankings."""
+    buckets = Counter(ranks.values())
+    ties = sum(size > 1 for size in buckets.values())
+    return len(ranks) * (1.0 + (len(buckets) / 4.0 + 8.0 * ties if ties else 0.0))
 
 
 def _loss(tried: tuple[tuple[float, float], dict[str, dict[str, Floats]]]) -> float:

@@ -7,7 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from model.plackett_luce import log_likelihood
+from model.plackett_luce import _strict, _with_ties, log_likelihood
 
 SCORES = np.random.default_rng(0).normal(size=5) * 2.0
 
@@ -48,3 +48,12 @@ def test_the_gradient_is_the_derivative_and_far_scores_stay_finite() -> None:
         assert slope[:, place] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-7)
     value, slope = log_likelihood(scores * 200.0, bucket)
     assert np.isfinite(value).all() and np.isfinite(slope).all()
+
+
+def test_without_ties_sums_from_the_end_say_the_same_as_bucket_by_bucket() -> None:
+    rng = np.random.default_rng(0)
+    scores, bucket = rng.normal(size=(40, 7)) * 3.0, np.argsort(rng.random((40, 7)), 1)
+    for row in range(20):  # places without an item, anywhere in the row
+        bucket[row][bucket[row] > row % 7] = -1
+    for quick, slow in zip(_strict(scores, bucket), _with_ties(scores, bucket), strict=True):
+        np.testing.assert_allclose(quick, slow, atol=1e-12)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from model import ranking_model
 from model.errors import ModelError
-from model.ranking_model import RankingModel, fit_rankings
+from model.ranking_model import LEAST_VOTES, RankingModel, fit_rankings, newest_rankings
 from model.spaces import Value, ValueKind
 from model.votes import Vote, Votes
 
@@ -23,7 +25,7 @@ def order(names: tuple[str, ...], scores: np.ndarray, rng: np.random.Generator) 
     return Value(ValueKind.RANKING, tuple((names[at],) for at in best))
 
 
-def votes_of(units: int, *, ids_mean_something: bool, spread: float, seed: int = 0) -> Votes:
+def ballots(units: int, *, ids_mean_something: bool, spread: float, seed: int = 0) -> list[Vote]:
     rng = np.random.default_rng(seed)
     votes = []
     for unit in range(units):
@@ -32,7 +34,11 @@ def votes_of(units: int, *, ids_mean_something: bool, spread: float, seed: int =
         votes += [Vote(unit=str(unit), annotator=who, control="r",
                        value=order(names, mine + ids_mean_something * taste, rng))
                   for who, taste in zip(PEOPLE, TASTE, strict=True)]
-    return Votes.from_votes(votes)
+    return votes
+
+
+def votes_of(units: int, *, ids_mean_something: bool, spread: float, seed: int = 0) -> Votes:
+    return Votes.from_votes(ballots(units, ids_mean_something=ids_mean_something, spread=spread, seed=seed))
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +86,29 @@ def test_a_stored_model_answers_alike_and_a_damaged_one_is_refused(tastes: Ranki
     assert again.speaks(seen=True) == tastes.speaks(seen=True)
     with pytest.raises(ModelError, match="do not fit together"):
         RankingModel.from_json({**stored, "pooled": [1.0]})
+
+
+def test_of_many_rankings_the_newest_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old ones say the opposite; only as many as the work allows are read, from the newest on."""
+    old, new = (ballots(20, ids_mean_something=True, spread=0.0, seed=seed) for seed in (1, 2))
+    turned = [replace(vote, unit=f"old {vote.unit}", time=100.0,
+                      value=Value(ValueKind.RANKING, tuple(reversed(vote.value.data)))) for vote in old]
+    votes = [*(replace(vote, time=200.0) for vote in new), *turned]
+    monkeypatch.setattr(ranking_model, "MOST_WORK", 4.0 * 60)  # 60 rankings of 4 items
+    model = fit_rankings(Votes.from_votes(votes))
+    assert model is not None and model.figures["votes"] == 60
+    assert model.scores([ITEMS], ["x"])[0][0].argmax() == 0
+
+
+def test_ties_cost_more() -> None:
+    strict, tied = Value(ValueKind.RANKING, (("a",), ("b",), ("c",))), Value(ValueKind.RANKING, (("a", "b"), ("c",)))
+    votes = [Vote(unit=str(unit), annotator="x", control="r", value=value, time=unit)
+             for unit, value in enumerate([strict] * 100)]
+    few = [replace(vote, value=tied) for vote in votes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking_model, "MOST_WORK", 240.0)
+        assert len(newest_rankings(Votes.from_votes(votes))[0]) == 80
+        assert len(newest_rankings(Votes.from_votes(few))[0]) == LEAST_VOTES
 
 
 def test_too_few_rankings_make_no_model() -> None:
