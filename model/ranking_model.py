@@ -38,7 +38,7 @@ Given = tuple[str, Value, float]  # a ranking of a unit: who, what, weight
 MOST_ITEMS = 64  # with scores of their own: those ranked most often; what is known of the others is their task's
 POOLED_WIDTH = 2.0
 OWN_WIDTHS, UNIT_WIDTHS = (0.6, 0.1), (0.2, 0.5, 1.0)
-MOST_WORK = 30_000.0  # of a fit, in places of strict rankings (`_work`): some ten seconds; the newest rankings are taken
+MOST_WORK = 30_000.0  # of a fit, in places of strict rankings (`_work`), some ten seconds; of many the newest are taken
 FOLDS = 3
 LEAST_VOTES = 10
 
