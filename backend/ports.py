@@ -205,6 +205,10 @@ class StatisticsStore(Protocol):
         """(version, JSON) of a document."""
     def history(self, project: str) -> records.VoteHistory:
         """The latest revision of every annotation's votes, deleted and repeated ones too, read column-wise."""
+    def drawn(self, project: str) -> Iterator[records.DrawnAnnotation]:
+        """Annotations that are there and were not skipped, by task and annotator, the newest last."""
+    def annotations_made(self, project: str) -> int:
+        """Differs after each change of annotations, also of those without a vote."""
     def checks(self, project: str) -> list[records.Check]:
         """In order of (unit, annotator, control)."""
     def check(self, project: str, check: records.Check) -> None:

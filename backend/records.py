@@ -77,6 +77,15 @@ class Annotation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnAnnotation:
+    """What an annotation draws, without what else is known of it."""
+
+    task_id: int
+    annotator: str
+    result: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredVote:
     """One decoded label of one annotator on one unit with one control."""
 

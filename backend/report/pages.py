@@ -14,6 +14,7 @@ from backend.report.charts import Line, Part, Point
 from backend.report.columns import ANNOTATORS, Judged, judged
 from backend.report.links import Links
 from backend.report.names import Names
+from backend.report.region_columns import REGION_PAIRS
 from backend.report.task_columns import ASKS, DIVIDED, FLAGS, TASKS, Flagged
 from backend.report.texts import Texts
 from backend.report.words import day
@@ -28,6 +29,7 @@ from backend.services.statistics.documents import (
     Overview,
     Profile,
     ReasonKind,
+    Regions,
     TaskRow,
     Tasks,
 )
@@ -38,6 +40,7 @@ IN_TABLE = (
 )
 ON_PAGE = ("task", "votes", "label", "confidence", "surprise", "ambiguity", "cause")
 STATES = ("open", "fine", "slip", "all")
+PAIRS_ON_PAGE = 15
 ON_MAP = 200  # most active annotators; more is a cloud
 
 
@@ -51,8 +54,8 @@ class Look:
     texts: Texts
 
 
-def overview(look: Look, document: Overview) -> dict[str, Any]:
-    """Coverage, agreement, consensus, ladder, training."""
+def overview(look: Look, document: Overview, drawn: Regions | None = None) -> dict[str, Any]:
+    """Coverage, agreement, consensus, ladder, training; `drawn` are the regions where annotators draw."""
     cover = document.coverage
     published = [run for run in reversed(document.training) if run.log_loss is not None]
     return {
@@ -61,7 +64,8 @@ def overview(look: Look, document: Overview) -> dict[str, Any]:
                   Part("missing", cover.missing, "missing")),
         "per_task": [f"{n}+" if n == MOST_COUNTED else str(n) for n in range(len(cover.votes_per_task))],
         "losses": [Line("held-out log-loss", [run.log_loss for run in published], "accent")],
-        "versions": [run.version for run in published],
+        "versions": [run.version for run in published], "drawn": drawn, "pair_columns": REGION_PAIRS,
+        "most_pairs": PAIRS_ON_PAGE,
     }
 
 

@@ -11,6 +11,7 @@ from backend.services.statistics.documents import (
     Figure,
     LadderFigures,
     Overview,
+    RegionFigures,
     TaskLists,
     WayFigures,
 )
@@ -60,6 +61,17 @@ def agreement(control: str, found: Agreement) -> str:
     return (f"On {control} annotators agree in {percent(found.percent.value)} of all pairs of votes; corrected for "
             f"chance{near} that is α = {interval(found.alpha)}, {judged}. {count(found.tasks, 'task')} with two votes "
             f"or more stand behind it.")
+
+
+def regions(control: str, found: RegionFigures) -> str:
+    """How far annotators draw the same."""
+    if found.f1.value is None:
+        return f"Nothing can be said on {control}: on no task did two annotators draw, or one of two, yet."
+    lies = "" if found.iou is None else f" Regions that two drew overlap by {decimal(found.iou)} (IoU, mean)."
+    return (f"With {control}, two annotators draw the same regions (the same labels, and an IoU of a half or more) to "
+            f"F1 = {interval(found.f1, shares=True)}, and {percent(found.exact)} lie exactly on each other.{lies} "
+            f"{count(found.tasks, 'task')} with {count(found.regions, 'region')} stand behind it; the brackets hold a "
+            "95 % interval over tasks.")
 
 
 def interval(figure: Figure, *, shares: bool = False) -> str:

@@ -47,7 +47,9 @@ def report(reader: Reader, store: Store, project: Project, *, mask: bool, label_
     tasks, flags = reader.tasks(project.key), reader.flags(project.key)
     if overview is None or people is None or tasks is None or flags is None:
         raise NotFound(NOTHING_YET)
-    names = Names({row.annotator: row.name for row in people.rows}, mask=mask)
+    drawn = reader.regions(project.key)
+    names = Names({row.annotator: row.name for row in people.rows}, mask=mask,
+                  later=drawn.annotators if drawn is not None else {})
     shown = [row.annotator for row in people.rows[:PROFILES]]
     links = Links(project=project.label_studio_id, label_studio=label_studio, root=None,
                   profiles=frozenset(names.slug(who) for who in shown))
@@ -55,7 +57,7 @@ def report(reader: Reader, store: Store, project: Project, *, mask: bool, label_
     asked, all_of_it = Asked(limit=ROWS), {"state": "all"}
     gaps, checks = read_gaps(store, project.key), store.statistics.checks(project.key)
     made = _Chapters(look)
-    made.add("", "Overview", "_overview", pages.overview(look, overview))
+    made.add("", "Overview", "_overview", pages.overview(look, overview, drawn))
     made.add("annotators", "Annotators", "_annotators", pages.annotators(look, people, {}, asked))
     made.add("tasks", "Hardest tasks", "_tasks", pages.tasks(look, tasks, {}, asked))
     made.add("divided", "Divided tasks", "_tasks", pages.tasks(look, tasks, {"list": "divided"}, asked))

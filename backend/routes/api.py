@@ -16,6 +16,7 @@ from backend.report.asked import ROWS_AT_ONCE, Asked, choice
 from backend.report.blind import blind_tasks
 from backend.report.columns import ANNOTATORS, judged
 from backend.report.masked import masked_profile
+from backend.report.region_columns import REGION_PAIRS, figures_of
 from backend.report.table import Column, as_csv, records
 from backend.report.task_columns import ASKS, CONSENSUS, DIVIDED, FLAGS, MATRIX, TASKS, labelled
 from backend.routes.checks import check_flag
@@ -29,6 +30,7 @@ from backend.services.statistics.documents import Header
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 R = TypeVar("R")
 JSON_ROWS = 100
+NO_REGIONS = "There are no regions to compare: no control of this project draws any, or nothing was computed yet."
 NO_GAPS = "Which labels are worth asking for is not computed for this project yet."
 
 
@@ -121,6 +123,17 @@ def consensus(project: str) -> Response:
     return _table(at, "consensus", document.header, CONSENSUS, labelled(found) if found else ())
 
 
+@blueprint.get("/projects/<project>/regions")
+def regions(project: str) -> Response:
+    """How far pairs of annotators draw the same regions with a control, least agreeing first."""
+    at = desk(project)
+    document = at.reader.regions(at.key)
+    if document is None:
+        raise NotFound(NO_REGIONS)
+    found = document.controls[_control(list(document.controls))]
+    return _table(at, "regions", document.header, REGION_PAIRS, found.pairs, about=figures_of(found))
+
+
 @blueprint.get("/projects/<project>/gaps")
 def gaps(project: str) -> Response:
     """Labels worth asking for next, best first."""
@@ -161,8 +174,11 @@ def _control(controls: Sequence[str]) -> str:
     return views.chosen_control(request.args, controls)
 
 
-def _table(at: Desk, name: str, header: Header, columns: Sequence[Column[R]], rows: Sequence[R]) -> Response:
-    """Rows as the query string wants them."""
+def _table(
+    at: Desk, name: str, header: Header, columns: Sequence[Column[R]], rows: Sequence[R],
+    about: Mapping[str, Any] | None = None,
+) -> Response:
+    """Rows as the query string wants them; `about` stands beside them in JSON."""
     names, as_file = at.names(), choice(request.args, "format", ("json", "csv"), "json") == "csv"
     shown = Asked.of(request.args, limit=ROWS_AT_ONCE if as_file else JSON_ROWS).of_rows(rows, columns, names)
     found = list(records(columns, shown.rows, names))
@@ -170,5 +186,5 @@ def _table(at: Desk, name: str, header: Header, columns: Sequence[Column[R]], ro
         response = Response(as_csv([column.name for column in columns], found), mimetype="text/csv")
         response.headers["Content-Disposition"] = f'attachment; filename="{name}-{at.project.label_studio_id}.csv"'
         return response
-    about: Mapping[str, Any] = plain(header)
-    return jsonify({**about, "total": shown.total, "offset": shown.offset, "limit": shown.limit, "rows": found})
+    more: Mapping[str, Any] = {**plain(header), **(about or {})}
+    return jsonify({**more, "total": shown.total, "offset": shown.offset, "limit": shown.limit, "rows": found})

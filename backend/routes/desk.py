@@ -47,9 +47,10 @@ class Desk:
         return self.project.key
 
     def names(self) -> Names:
-        """What its annotators are called. Reads the document of annotators."""
-        found = self.reader.annotators(self.key)
-        return Names({row.annotator: row.name for row in found.rows} if found else {}, mask=self.mask)
+        """What its annotators are called. Reads the documents of annotators and of regions."""
+        found, drawn = self.reader.annotators(self.key), self.reader.regions(self.key)
+        return Names({row.annotator: row.name for row in found.rows} if found else {}, mask=self.mask,
+                     later=drawn.annotators if drawn is not None else {})
 
     def look(self) -> Look:
         """What a page of this request is made with."""

@@ -17,10 +17,11 @@ from backend.report.asked import DIRECTIONS, ROWS_AT_ONCE
 from backend.report.columns import ANNOTATORS
 from backend.report.explanations.page import WAYS
 from backend.report.pages import STATES
+from backend.report.region_columns import FIGURES, REGION_PAIRS
 from backend.report.table import Column
 from backend.report.task_columns import ASKS, CONSENSUS, DIVIDED, FLAGS, MATRIX, TASKS
 from backend.services.explanation.documents import AnnotatorAttributions, TaskExplanation
-from backend.services.statistics.documents import Header, Overview, Profile, ReasonKind
+from backend.services.statistics.documents import Header, Overview, Profile, ReasonKind, RegionFigures
 from backend.telemetry import VERSION
 
 Schema = dict[str, Any]
@@ -49,6 +50,7 @@ def document() -> Schema:
         "/api/projects/{project}/flags": _table("Votes worth a second look", FLAGS, schemas, CONTROL, *_FILTERS),
         "/api/projects/{project}/flags/check": {"post": _check()},
         "/api/projects/{project}/consensus": _table("The consensus label of every unit", CONSENSUS, schemas, CONTROL),
+        "/api/projects/{project}/regions": _regions(schemas),
         "/api/projects/{project}/gaps": _table("Labels worth asking for next, best first", ASKS, schemas, CONTROL),
         "/api/projects/{project}/gaps/matrix": _table("The annotation matrix by annotator", MATRIX, schemas, CONTROL),
         "/api/projects/{project}/filled.csv": _filled_csv(),
@@ -121,6 +123,19 @@ def _tasks(schemas: dict[str, Schema]) -> Schema:
     found = _table("The hardest or the most divided tasks", DIVIDED, schemas, CONTROL, which)
     either = {"type": "object", "anyOf": [_rows(TASKS, schemas), _rows(DIVIDED, schemas)]}
     found["get"]["responses"]["200"]["content"]["application/json"]["schema"] = either
+    return found
+
+
+def _regions(schemas: dict[str, Schema]) -> Schema:
+    """A table with the figures of all pairs beside it."""
+    found = _table("How far pairs of annotators draw the same regions", REGION_PAIRS, schemas, CONTROL)
+    answer = found["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    _type(RegionFigures, schemas)
+    figures = schemas["RegionFigures"]["properties"]
+    for unused in ("RegionFigures", "RegionPair"):
+        del schemas[unused]
+    found["get"]["responses"]["200"]["content"]["application/json"]["schema"] = _object(
+        {**answer["properties"], **{name: figures[name] for name in FIGURES}})
     return found
 
 

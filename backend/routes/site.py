@@ -39,7 +39,7 @@ class Page:
 
 
 def _overview(at: Desk, look: Look, query: Query) -> dict[str, Any]:
-    return views.overview(look, there(at.reader.overview(at.key)))
+    return views.overview(look, there(at.reader.overview(at.key)), at.reader.regions(at.key))
 
 
 def _annotators(at: Desk, look: Look, query: Query) -> dict[str, Any]:

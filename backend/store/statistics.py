@@ -5,7 +5,8 @@ Shape legend: N votes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from sqlalchemy import delete, func, select
 
 from backend import records
 from backend.store.engine import Database, from_us, id_of, project_id, to_us
-from backend.store.schema import checks, statistics, votes
+from backend.store.schema import checks, raw_annotations, statistics, votes
 from backend.store.votes import VoteTables
 
+_DRAWN = 500  # annotations in memory at a time
 _ROWS = 20_000  # votes that are held as Python objects at a time while columns are built
 _WRITTEN = 200  # documents in one statement
 _OF_CHECK = ("unit", "annotator", "control", "value", "verdict")
@@ -81,6 +83,26 @@ class SqlStatisticsStore:
                 tables.add([row[:9] for row in rows])
                 more.add(rows)
         return records.VoteHistory(votes=tables.votes(), **more.columns())
+
+    def drawn(self, project: str) -> Iterator[records.DrawnAnnotation]:
+        """See `ports.StatisticsStore`."""
+        columns = raw_annotations.c
+        statement = select(columns.task_id, columns.annotator, columns.result).where(
+            columns.project_id == id_of(project), columns.deleted_at.is_(None), columns.was_cancelled.is_(False)
+        ).order_by(columns.task_id, columns.annotator, columns.updated_at, columns.annotation_id)
+        with self._db.read() as connection:
+            for task_id, annotator, result in connection.execution_options(yield_per=_DRAWN).execute(statement):
+                found = json.loads(result)
+                yield records.DrawnAnnotation(task_id=task_id, annotator=annotator, result=found)
+
+    def annotations_made(self, project: str) -> int:
+        """See `ports.StatisticsStore`; 0 without any. Their number is in it, so that a deletion is seen as well."""
+        columns = raw_annotations.c
+        statement = select(func.count(), func.max(columns.updated_at)).where(
+            columns.project_id == id_of(project), columns.deleted_at.is_(None))
+        with self._db.read() as connection:
+            count, last = connection.execute(statement).one()
+        return int(count) + int(last or 0)
 
     def checks(self, project: str) -> list[records.Check]:
         """See `ports.StatisticsStore`."""

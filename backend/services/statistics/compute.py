@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from backend.ports import Progress
+from backend.records import DrawnAnnotation
 from backend.services.statistics.documents import Document, DocumentKind, Header
 from backend.services.statistics.flags import flags
 from backend.services.statistics.material import Material
 from backend.services.statistics.overview import overview
 from backend.services.statistics.people import annotators
+from backend.services.statistics.regions import regions
 from backend.services.statistics.subject import Judge
 from backend.services.statistics.tasks import consensus, tasks
 
 Documents = Mapping[tuple[DocumentKind, str], Document]
 
 
-def compute(material: Material, judge: Judge, *, tasks_present: int, progress: Progress) -> Documents:
-    """(kind, part) -> document. `tasks_present` counts the tasks in Label Studio; `progress` may raise to stop."""
+def compute(
+    material: Material, judge: Judge, *, tasks_present: int, progress: Progress,
+    annotations: Iterable[DrawnAnnotation] = (),
+) -> Documents:
+    """(kind, part) -> document. `tasks_present` counts the tasks in Label Studio; `annotations` are read where they
+    have regions to compare; `progress` may raise to stop."""
     progress(0.1, "judging votes")
     subjects = judge.subjects(material)
     published = material.published
@@ -31,7 +37,10 @@ def compute(material: Material, judge: Judge, *, tasks_present: int, progress: P
     progress(0.7, "looking for slips")
     flagged = flags(material, subjects, header)
     progress(0.85, "describing tasks")
+    progress(0.9, "comparing regions")
+    drawn = regions(material, annotations, header)
     return {
+        **({} if drawn is None else {(DocumentKind.REGIONS, ""): drawn}),
         (DocumentKind.OVERVIEW, ""): overview(material, subjects, header, tasks_present),
         (DocumentKind.ANNOTATORS, ""): table,
         **{(DocumentKind.PROFILE, profile.row.annotator): profile for profile in profiles},

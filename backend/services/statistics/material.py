@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from backend.errors import LabelConfigError
 from backend.labeling import LabelConfig, parse_config
+from backend.labeling.regions import KINDS
 from backend.ports import Store
 from backend.records import AnnotatorActivity, Check, Project, Version, VoteHistory
 from backend.registry import Registry
@@ -33,7 +34,7 @@ from model.quality.evidence import Evidence
 from model.spaces import Space
 from model.votes import Provenance, Votes
 
-SHAPE = 2  # raised whenever documents change in shape or meaning, so that all are computed anew
+SHAPE = 3  # raised whenever documents change in shape or meaning, so that all are computed anew
 VERSIONS = 20  # of the training history
 
 
@@ -49,12 +50,13 @@ class Stamp:
     config: str
     settings: Sequence[Any]
     tried: str  # newest version, published or not
+    drawn: int  # differs when annotations changed, where they are compared
 
     @property
     def fingerprint(self) -> str:
         """Short and stable: the version of the documents."""
         parts = [SHAPE, self.changes, self.version, self.checks, self.tasks, self.names, self.config,
-                 list(self.settings), self.tried]
+                 list(self.settings), self.tried, self.drawn]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
 
 
@@ -140,6 +142,7 @@ def stamp_of(store: Store, project: Project, settings: Settings) -> Stamp:
         checks=store.statistics.checks_made(project.key), tasks=store.tasks.count(project.key),
         names=_digest(json.dumps(sorted(names))), config=_digest(project.label_config),
         settings=(own.echo_weight, own.control_arm_percent, own.shadow_mode), tried=tried[0].name if tried else "",
+        drawn=store.statistics.annotations_made(project.key) if draws(_config(project.label_config)) else 0,
     )
 
 
@@ -156,6 +159,11 @@ def read_material(
         evidence=registry.evidence(published) if published else None, at=at,
         names={each.annotator: each.name for each in activity},
     )
+
+
+def draws(config: LabelConfig | None) -> bool:
+    """Whether annotators draw regions that are compared."""
+    return config is not None and any(each.tag in KINDS.values() for each in config.unmodelled)
 
 
 def _config(text: str) -> LabelConfig | None:

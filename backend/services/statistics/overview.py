@@ -31,7 +31,7 @@ from backend.services.statistics.documents import (
     UnmodelledControl,
     WayFigures,
 )
-from backend.services.statistics.material import Material
+from backend.services.statistics.material import Material, draws
 from backend.services.statistics.subject import Subject, encoded
 from model.evaluate.metrics import correct, log_losses
 from model.numbers import NumberBins
@@ -237,6 +237,8 @@ def _problem(material: Material, subjects: Sequence[Subject]) -> str:
     if material.config is None:
         return "The labeling configuration cannot be read, so nothing can be said of its votes."
     if not len(material.given):
+        if draws(material.config):
+            return "There are no votes to compute from; regions that annotators drew are compared below."
         return "Nobody has labelled a task yet."
     if not subjects:
         return "None of the votes is for a control that Polyvox models; the list below says why."

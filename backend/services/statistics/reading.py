@@ -18,11 +18,12 @@ from backend.services.statistics.documents import (
     Flags,
     Overview,
     Profile,
+    Regions,
     Tasks,
 )
 
 log = logging.getLogger(__name__)
-D = TypeVar("D", Overview, Annotators, Profile, Tasks, Flags, Consensus)
+D = TypeVar("D", Overview, Annotators, Profile, Tasks, Flags, Consensus, Regions)
 Key = tuple[str, str, str]  # project, kind, part
 
 
@@ -91,6 +92,10 @@ class Reader:
     def consensus(self, project: str) -> Consensus | None:
         """See `read`."""
         return _of(Consensus, self.read(project, DocumentKind.CONSENSUS))
+
+    def regions(self, project: str) -> Regions | None:
+        """See `read`; None too where annotators draw nothing that is compared."""
+        return _of(Regions, self.read(project, DocumentKind.REGIONS))
 
 
 def _of(kind: type[D], document: Document | None) -> D | None:

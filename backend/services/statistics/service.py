@@ -40,7 +40,8 @@ class Statistics(Reader):
         if self.version(project, DocumentKind.OVERVIEW) == stamp.fingerprint:
             return {"computed": False, "votes": 0, "documents": 0}
         material = read_material(self._store, self._registry, self._settings, record, stamp, self._clock())
-        documents = compute(material, self._judge, tasks_present=stamp.tasks, progress=progress)
+        documents = compute(material, self._judge, tasks_present=stamp.tasks, progress=progress,
+                            annotations=self._store.statistics.drawn(project))
         progress(0.95, "writing")
         bodies = {(kind.value, part): encode(document) for (kind, part), document in documents.items()}
         mine = [each.value for each in DocumentKind]  # other jobs keep documents beside them

@@ -44,6 +44,9 @@ from backend.services.statistics.documents import (
     Profile,
     Reason,
     ReasonKind,
+    RegionFigures,
+    RegionPair,
+    Regions,
     TaskLists,
     TaskRow,
     Tasks,
@@ -86,7 +89,7 @@ class Writer:
         if documents:
             bodies: dict[tuple[str, str], Any] = {
                 ("overview", ""): self.overview(), ("annotators", ""): self.annotators(), ("tasks", ""): self.lists(),
-                ("flags", ""): self.flags(), ("consensus", ""): self.consensus(),
+                ("flags", ""): self.flags(), ("consensus", ""): self.consensus(), ("regions", ""): self.regions(),
             } | {("profile", who): self.profile(who) for who in self.people}
             bodies |= {("attributions", who): self.attributions(who) for who in self.people[:2]}
             if gaps:
@@ -161,6 +164,15 @@ class Writer:
                 reason="On 168 held-out votes it is not worse.", votes=100 * number, seconds=14.0,
                 log_loss=0.9 - 0.1 * number) for number in (3, 2, 1)),
             outside=2, control_arm_percent=10.0, shadow_mode=False, problem="")
+
+    def regions(self) -> Regions:
+        pairs = tuple(RegionPair(one=one, other=other, tasks=9 + place, f1=0.4 + 0.05 * place, exact=0.1,
+                                 iou=None if place == 0 else 0.8)
+                      for place, (one, other) in enumerate(zip(self.people, self.people[1:], strict=False)))
+        figures = RegionFigures(tag="RectangleLabels", regions=210, tasks=self.tasks, exact=0.1, iou=0.81, pairs=pairs,
+                                f1=Figure(value=0.62, low=0.55, high=0.68))
+        return Regions(header=self.header, controls={self.control: figures}, unreadable=1, left_out=0,
+                       annotators={who: self.names[who] for who in self.people})
 
     def judged(self, place: int) -> AnnotatorFigures:
         return AnnotatorFigures(

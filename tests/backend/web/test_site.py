@@ -84,6 +84,26 @@ def test_pages_say_what_the_api_says(site):
     assert [int(each) for each in re.findall(r'data\?task=(\d+)"', page)][:5] == [row["task"] for row in hardest]
 
 
+def test_agreement_on_regions_is_on_the_overview_as_in_the_api(site):
+    client = site()
+    page = text(client, f"/projects/{NUMBER}/overview").split("agreement on regions</h2>")[1]
+    assert "F1 = 62\u202f% (55\u202f% to 68\u202f%)" in page and "overlap by 0.81 (IoU, mean)" in page
+    assert "1 region without a place left out" in page
+    for row in client.get(f"/api/projects/{NUMBER}/regions").json["rows"]:
+        cells = page[page.index(f"<bdi>annotator{row['annotator']}@example.org</bdi></th>"):].split("</tr>")[0]
+        assert f"<bdi>annotator{row['other']}@example.org</bdi>" in cells and f">{row['tasks']}<" in cells
+        assert f"<b>{row['f1'] * 100:.0f}\u202f%</b>" in cells
+    hidden = site(mask_names=True)
+    assert "Annotator 1</bdi></th>" in text(hidden, f"/projects/{NUMBER}/overview").split("on regions</h2>")[1]
+    assert hidden.get(f"/api/projects/{NUMBER}/regions").json["rows"][0]["annotator"] == "annotator-1"
+
+
+def test_without_regions_there_is_no_section_and_the_api_says_so(site):
+    client = site(documents=False)
+    answer = client.get(f"/api/projects/{NUMBER}/regions")
+    assert answer.status_code == 404 and "no control of this project draws any" in answer.json["error"]
+
+
 def test_tasks_link_into_label_studio(site):
     page = text(site(), f"/projects/{NUMBER}/flags")
     assert f'href="http://localhost:8080/projects/{NUMBER}/data?task=1"' in page

@@ -35,7 +35,7 @@ from tests.backend.web.site_documents import CLASSES, KEY, NUMBER, Writer
 
 FILE = Path(app_module.__file__).parent / "static" / "openapi.json"
 OPENAPI = json.loads(FILE.read_text(encoding="utf-8"))
-TABLES = ("annotators", "tasks", "tasks?list=divided", "flags", "consensus", "gaps", "gaps/matrix")
+TABLES = ("annotators", "tasks", "tasks?list=divided", "flags", "consensus", "gaps", "gaps/matrix", "regions")
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +88,15 @@ def test_a_table_says_the_same_as_csv(name, api):
     assert len(rows) == as_json["total"] >= len(as_json["rows"]) > 0
     for row, said in zip(rows, as_json["rows"], strict=False):
         assert row == {key: "" if value is None else str(value) for key, value in said.items()}
+
+
+def test_regions_have_the_figures_of_all_pairs_beside_the_rows(api):
+    found = read(api, "regions?sort=f1&order=desc&limit=2").json
+    assert (found["tag"], found["regions"], found["tasks"]) == ("RectangleLabels", 210, 130)
+    assert found["f1"] == {"value": 0.62, "low": 0.55, "high": 0.68} and found["iou"] == 0.81
+    assert found["total"] == 5 and [row["f1"] for row in found["rows"]] == pytest.approx([0.6, 0.55])
+    assert found["rows"][0]["annotator"] == "7" and "annotators" not in found
+    assert api.get(f"/api/projects/{NUMBER}/regions?control=other").status_code == 400
 
 
 def test_pages_of_a_table_make_up_the_whole(api):

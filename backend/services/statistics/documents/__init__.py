@@ -1,6 +1,7 @@
 """The documents that a project's statistics are: frozen, JSON-able, computed by a job and only ever read by pages.
 
-Six kinds, one class each: `Overview`, `Annotators`, `Profile` (one for each annotator), `Tasks`, `Flags`, `Consensus`.
+Seven kinds, one class each: `Overview`, `Annotators`, `Profile` (one for each annotator), `Tasks`, `Flags`,
+`Consensus`, and `Regions` where annotators draw.
 Every document begins with a `Header`. What is unknown is None, never NaN and never a made-up 0; shares and
 probabilities lie in [0, 1], losses are in nats a vote, durations in seconds. Classes stand in the order of the label
 config. A label is a text as people read it: the class, or the chosen classes joined by ", " (`NOTHING_CHOSEN` for the
@@ -55,6 +56,7 @@ from backend.services.statistics.documents.overview import (
     UnmodelledControl,
     WayFigures,
 )
+from backend.services.statistics.documents.regions import RegionFigures, RegionPair, Regions
 from backend.services.statistics.documents.tasks import (
     Camp,
     Consensus,
@@ -65,7 +67,7 @@ from backend.services.statistics.documents.tasks import (
     Tasks,
 )
 
-Document = Overview | Annotators | Profile | Tasks | Flags | Consensus
+Document = Overview | Annotators | Profile | Tasks | Flags | Consensus | Regions
 TYPES: Mapping[DocumentKind, type[Document]] = {
     DocumentKind.OVERVIEW: Overview,
     DocumentKind.ANNOTATORS: Annotators,
@@ -73,6 +75,7 @@ TYPES: Mapping[DocumentKind, type[Document]] = {
     DocumentKind.TASKS: Tasks,
     DocumentKind.FLAGS: Flags,
     DocumentKind.CONSENSUS: Consensus,
+    DocumentKind.REGIONS: Regions,
 }
 
 __all__ = [
@@ -112,6 +115,9 @@ __all__ = [
     "Profile",
     "Reason",
     "ReasonKind",
+    "RegionFigures",
+    "RegionPair",
+    "Regions",
     "TaskLists",
     "TaskRow",
     "Tasks",

@@ -19,6 +19,7 @@ class DocumentKind(StrEnum):
     TASKS = "tasks"
     FLAGS = "flags"
     CONSENSUS = "consensus"
+    REGIONS = "regions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

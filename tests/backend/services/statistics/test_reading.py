@@ -19,11 +19,12 @@ from backend.services.statistics.documents import TYPES, DocumentKind, Figure, H
 from backend.services.statistics.reading import Reader
 from model.spaces import Value
 from model.votes import Vote, Votes
-from tests.backend.services.statistics.crowds import KEY, START, Project, crowd
+from tests.backend.services.statistics.crowds import CONFIG, KEY, START, Project, crowd
 
 
 def test_every_document_comes_back_as_it_went(tmp_path: Path) -> None:
-    project = Project(tmp_path)
+    spans = '<Labels name="spans" toName="text"><Label value="x"/></Labels></View>'
+    project = Project(tmp_path, config=CONFIG.replace("</View>", spans))
     project.give(crowd(1, tasks=40, slips=8)[0])
     project.run()
     for kind in DocumentKind:
