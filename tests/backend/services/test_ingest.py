@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event
 
 from backend.errors import ClientError, JobFailed, LabelStudioError, NotFound
-from backend.records import EVERY_TASK, JobKind
+from backend.records import JobKind
 from backend.services.ingest import Ingest
 from tests.backend.fakes import CHOICES
 from tests.backend.services.reading_bench import Bench, bench
@@ -335,126 +335,6 @@ def test_many_marks_are_read_in_batches(at: Bench) -> None:
     assert at.sync()["tasks"] == 230
     assert at.studio.calls == ["tasks_by_id"] * 3
     assert at.notes == [f"read {done} of 230 changed tasks" for done in (100, 200, 230)]
-
-
-def test_a_changed_config_has_all_tasks_read_again(at: Bench) -> None:
-    task_id = at.studio.add_task(at.project_id)
-    at.studio.annotate(task_id, 5, "A")
-    at.store.tasks.mark_dirty(at.key, [task_id])
-    at.sync()
-    project = at.studio.projects[at.project_id]
-    project["title"] = "Renamed"
-    project["label_config"] = CHOICES.replace("<View>", "<View> ")
-    at.ingest.webhook(at.hook("PROJECT_UPDATED"))
-    assert at.waiting(JobKind.RECONCILE)
-    at.reconcile()
-    assert at.dirty() == []  # nothing that matters to votes
-    project["label_config"] = CHOICES.replace('name="label"', 'name="tone"')
-    at.ingest.webhook(at.hook("PROJECT_UPDATED"))
-    at.reconcile()
-    assert at.dirty() == [EVERY_TASK]
-    known = at.store.projects.get(at.key)
-    assert known is not None and known.title == "Renamed"
-    at.sync()
-    assert at.labels() == {}  # no annotation has an answer for the new control
-    assert at.dirty() == []
-
-
-def test_a_config_that_changes_while_marks_are_read_is_read_by_once(at: Bench) -> None:
-    ids = [at.studio.add_task(at.project_id) for _ in range(3)]
-    at.store.tasks.mark_dirty(at.key, ids)
-    original, reads = at.studio.tasks_by_id, []
-
-    def changing(project_id: int, task_ids: Any) -> dict[int, dict[str, Any]]:
-        assert len(reads) < 10
-        if not reads:
-            at.ingest.configured(at.key, CHOICES.replace('name="label"', 'name="tone"'))
-        reads.append(task_ids)
-        return original(project_id, task_ids)
-
-    at.studio.tasks_by_id = changing  # type: ignore[method-assign]
-    at.sync()
-    assert len(reads) == 2 and at.dirty() == []
-
-
-def test_setup_and_predict_may_hear_of_a_changed_config_first(at: Bench) -> None:
-    ids = [at.studio.add_task(at.project_id) for _ in range(3)]
-    for task_id in ids:
-        at.studio.annotate(task_id, 5, "A")
-    at.store.tasks.mark_dirty(at.key, ids)
-    at.sync()
-    changed = CHOICES.replace('name="label"', 'name="tone"')
-    at.studio.projects[at.project_id]["label_config"] = changed
-    assert at.ingest.configured(at.key, changed).label_config == changed
-    at.ingest.webhook(at.hook("PROJECT_UPDATED"))  # says nothing new any more
-    assert at.sync()["tasks"] == 3 and at.labels() == {}
-    assert at.ingest.configured(at.key, "").label_config == changed and at.dirty() == []
-
-
-def test_a_crash_while_a_changed_config_is_stored_leaves_all_of_it_or_nothing(at: Bench) -> None:
-    task_id = at.studio.add_task(at.project_id)
-    at.store.tasks.mark_dirty(at.key, [task_id])
-    at.sync()
-    changed = CHOICES.replace('name="label"', 'name="tone"')
-
-    def crash(*arguments: Any) -> None:
-        if arguments[2].startswith("INSERT INTO dirty"):
-            raise KeyboardInterrupt
-
-    event.listen(at.store.database.engine, "before_cursor_execute", crash)
-    with pytest.raises(KeyboardInterrupt):
-        at.ingest.configured(at.key, changed)
-    event.remove(at.store.database.engine, "before_cursor_execute", crash)
-    known = at.store.projects.get(at.key)
-    assert known is not None and known.label_config == CHOICES and at.dirty() == []
-    at.ingest.configured(at.key, changed)
-    assert at.dirty() == [EVERY_TASK]
-
-
-def test_a_crash_while_all_tasks_are_marked_forgets_none(at: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = [at.studio.add_task(at.project_id) for _ in range(5)]
-    at.store.tasks.mark_dirty(at.key, ids)
-    at.sync()
-    at.ingest.configured(at.key, CHOICES.replace('"C"', '"D"'))
-    mark_dirty, marked = at.store.tasks.mark_dirty, []
-
-    def crash(key: str, task_ids: list[int]) -> None:
-        if len(marked) == 2:
-            raise RuntimeError("the process dies")
-        marked.append(task_ids)
-        mark_dirty(key, task_ids)
-
-    monkeypatch.setattr("backend.services.reading.MARKED_AT_ONCE", 2)
-    with monkeypatch.context() as patch:
-        patch.setattr(at.store.tasks, "mark_dirty", crash)
-        with pytest.raises(RuntimeError):
-            at.sync()
-    assert at.dirty() == [EVERY_TASK, *ids[:4]]
-    assert at.sync()["tasks"] == 5 and at.dirty() == []
-
-
-def test_a_project_first_heard_of_by_an_event_reads_its_config_itself(tmp_path: Path) -> None:
-    with bench(tmp_path) as at:
-        task_id = at.studio.add_task(at.project_id)
-        at.studio.annotate(task_id, 5, "A")
-        created = at.studio.projects[at.project_id]["created_at"]
-        at.ingest.webhook({
-            "action": "TASKS_CREATED", "project": {"id": at.project_id, "created_at": created},
-            "tasks": [{"id": task_id}],
-        })
-        at.sync()
-        assert at.labels() == {(task_id, "5"): "A"}
-
-
-@pytest.mark.parametrize("config", ["", "<View"])
-def test_without_a_usable_config_marks_wait_with_a_sentence(tmp_path: Path, config: str) -> None:
-    with bench(tmp_path) as at:
-        at.studio.projects[at.project_id]["label_config"] = config
-        at.store.projects.ensure(at.key)
-        at.store.tasks.mark_dirty(at.key, [1])
-        with pytest.raises(JobFailed, match="configuration"):
-            at.sync()
-        assert at.dirty() == [1] and "configuration" in at.store.projects.sync_state(at.key).last_error
 
 
 def test_a_project_that_nobody_knows_fails_with_a_sentence(at: Bench) -> None:
