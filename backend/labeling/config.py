@@ -15,6 +15,7 @@ from backend.errors import LabelConfigError
 from backend.labeling.content import pack
 from backend.labeling.controls import Control, Place, Unmodelled, is_control, read_control
 from backend.labeling.controls.per_region import PerRegion
+from backend.labeling.controls.ranker import Ranker
 from backend.labeling.markup import Tag, read, walk
 from backend.labeling.objects import OBJECT_TAGS, MediaTag, ObjectTag, Unread, content, defined, read_object
 from model.numbers import NumberBins, kept
@@ -80,12 +81,16 @@ class LabelConfig:
 
     def problems(self, data: Mapping[str, Any]) -> list[str]:
         """Sentences on what keeps a task from being read whole. They carry names from the config, no task text."""
+        lists = [each for each in self.controls if isinstance(each, Ranker)]
+        unordered = [problem for control in lists for problem in control.problems(data)]
         shown: list[ObjectTag | MediaTag] = [*self.objects, *self.media]
+        if not shown and lists:
+            return unordered
         if not shown:
             nothing = "The labeling configuration shows nothing from the task that can be read."
             return [thing.reason for thing in self.unread] or [nothing]
         whole = defined(shown, data)
-        return [problem for tag in shown for problem in tag.problems(whole)]
+        return [*(problem for tag in shown for problem in tag.problems(whole)), *unordered]
 
     def prediction(
         self, values: Mapping[str, tuple[Value, float]], *, data: Mapping[str, Any], model_version: str, score: float

@@ -61,6 +61,23 @@ class Ranker(Control):
         named = [str(one) for one in ids if isinstance(one, (str, int)) and not isinstance(one, bool)]
         return tuple(dict.fromkeys(named))
 
+    def problems(self, data: Mapping[str, Any]) -> list[str]:
+        """Sentences on what keeps the items of a task from being put in order; they carry no item and no text."""
+        found = resolve(data, self.listed)
+        if not isinstance(found, list):
+            return [f"Ranker '{self.name}' gets no order: the task has no list of items in '{self.listed}'."]
+        items = self.items(data)
+        ids = [each.get("id") for each in found if isinstance(each, Mapping)]
+        nameless = len(found) - sum(isinstance(one, (str, int)) and not isinstance(one, bool) for one in ids)
+        said = []
+        if nameless:
+            said.append(f"Ranker '{self.name}' leaves out {nameless} of the task's items, which have no id.")
+        if len(found) - nameless > len(items):
+            said.append(f"Ranker '{self.name}' takes items of the same id for one; give each item an id of its own.")
+        if len(items) < 2:
+            said.append(f"Ranker '{self.name}' gets no order: the task has fewer than two items.")
+        return said
+
     def decode(self, regions: Sequence[Mapping[str, Any]], data: Mapping[str, Any] = NO_DATA) -> Value | None:
         """See `Control`."""
         for region in self.own_regions(regions):

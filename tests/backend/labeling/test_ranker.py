@@ -82,3 +82,23 @@ def test_the_network_learns_no_orders_and_buckets_are_not_predicted() -> None:
     assert not control.predicted and config.spaces() == {} and control.offered(ranking(("a",)), DATA) is None
     with pytest.raises(ModelError, match="cannot show this value"):
         control.encode(ranking(("a",)), None, DATA)
+
+
+@pytest.mark.parametrize(("items", "said"), [
+    ([{"id": "a"}, {"id": 2}], []),
+    (None, ["no list of items in '$items'"]),
+    ("a, b", ["no list of items in '$items'"]),
+    ([], ["fewer than two items"]),
+    ([{"id": "a"}, {"id": "a"}], ["the same id for one", "fewer than two items"]),
+    ([{"id": "a"}, {"id": "a"}, {"id": "b"}], ["the same id for one"]),
+    ([{"id": "a"}, {"id": "b"}, {"title": "c"}, "d", {"id": True}, {"id": None}], ["leaves out 4 of the task's items"]),
+    ([{"id": "a"}, 3], ["leaves out 1", "fewer than two items"]),
+])
+def test_what_keeps_items_from_being_ordered_is_a_sentence(items: object, said: list[str]) -> None:
+    alone = parse_config('<View><List name="l" value="$items"/><Ranker name="rank" toName="l"/></View>')
+    found = alone.problems({"items": items})
+    assert len(found) == len(said) and all(part in sentence for part, sentence in zip(said, found, strict=True))
+    beside = parse_config('<View><Text name="t" value="$text"/><List name="l" value="$items"/>'
+                          '<Ranker name="rank" toName="l"/></View>')
+    assert beside.problems({"items": items, "text": "x"}) == found
+    assert beside.problems({"items": items})[1:] == found  # the text is missing too

@@ -81,6 +81,18 @@ def test_label_studio_gets_orders_when_it_asks(shop: Workshop) -> None:
     assert second == []  # one item has no order
 
 
+@pytest.mark.parametrize(("items", "order"), [
+    (None, None), ("x", None), ([], None), ([{"id": None}, {"id": True}, 3], None), ({"id": "a"}, None),
+    ([{"id": "a"}, {"id": "a"}], None),  # doubled
+    ([{"id": "d"}, {"id": "a"}, {"id": "a"}], ["a", "d"]),
+    ([{"id": "d"}, {"id": "new"}, {"id": 7}, {"id": "a"}], ["a", "new", "7", "d"]),  # missing, and never seen before
+    ([{"id": str(number)} for number in range(300)], [str(number) for number in range(300)]),
+])
+def test_odd_lists_of_items_break_nothing(shop: Workshop, items: Any, order: list[str] | None) -> None:
+    (answers,) = shop.prediction.answer(KEY, None, [{"id": 87, "data": {"items": items}}], deadline_s=5.0)
+    assert [rank(one) for one in answers if one["model_version"].startswith("annotator:1@")] == [order] * bool(order)
+
+
 def test_a_delivery_brings_orders(shop: Workshop) -> None:
     shelf = PredictionShelf()
     figures = Delivery(
