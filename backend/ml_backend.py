@@ -109,7 +109,7 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
     ) -> list[list[Prediction]]:
         """One list of predictions for each task, consensus last; [] for a task that is not ready.
 
-        `context` (what somebody drew with interactive labelling) says nothing about classes and is not used.
+        `context` may hold regions that somebody has just drawn (`{"result": [...]}`): each is answered for.
         """
         config = label_config or self._own_config
         self._check(config)
@@ -123,7 +123,10 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
             return [[] for _ in tasks]
         settings = self.services.settings
         deadline_s = settings.predict_deadline_s if len(tasks) == 1 else settings.predict_batch_deadline_s
-        answers = self.services.prediction.answer(key, known.label_config, list(tasks), deadline_s=deadline_s)
+        drawn = (context or {}).get("result")
+        answers = self.services.prediction.answer(
+            key, known.label_config, list(tasks), deadline_s=deadline_s,
+            drawn=[each for each in drawn if isinstance(each, dict)] if isinstance(drawn, list) else [])
         results: list[list[Prediction]] = prediction_results(answers, asked=len(tasks))["results"]
         return results
 

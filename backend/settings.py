@@ -217,6 +217,9 @@ class Settings:
     mask_names: bool = setting(
         False, "Show annotators as \"Annotator 1\" in the pages, the API, reports and exports.", per_project=True)
 
+    shared_regions: bool = setting(
+        False, "Predictions also carry regions that two or more annotators drew at the same place; otherwise only "
+        "those that a task came with, and to an annotator those that they drew themselves.", per_project=True)
     region_attention: bool = setting(
         False, "Write into the `meta` of predicted regions which parts of a task the annotator's query looks at; "
         "costs one more reading of the task by the network.", per_project=True)

@@ -20,7 +20,7 @@ from backend.records import Project, StoredVote, Task
 from backend.registry import Loaded
 from backend.services.rankings import orders, rankers
 from backend.services.ready_tasks import nothing_read
-from backend.services.served import ReadyTask, as_votes
+from backend.services.served import ReadyTask, as_votes, whole_task
 from backend.settings import Settings
 from model.spaces import SingleChoice, Value, ValueKind
 
@@ -68,6 +68,10 @@ def predictions(services: Services, project: Project, task_ids: list[int]) -> li
     given = {(vote.task_id, vote.control, vote.annotator): _say(vote.value) for vote in _whole_tasks(votes)}
     rows = [*_network_rows(services, loaded, config, tasks, who, votes),
             *_ranking_rows(services, loaded, config, tasks, who, votes)]
+    silent = [task for task in tasks if not any(row["task"] == task.id for row in rows)]
+    if silent:
+        why = config.problems(silent[0].data) or ["What was learned is not beyond chance there."]
+        raise ClientError(f"Nothing is predicted for task {silent[0].id}. {' '.join(why)}")
     return [{
         **row, "name": names.get(row["annotator"], row["annotator"]),
         "vote": given.get((row["task"], row["control"], row["annotator"])), "version": loaded.version.name,
@@ -88,7 +92,7 @@ def _network_rows(
         services.features.texts(contents), who, units=[str(task.id) for task in tasks], given=as_votes(votes))
     rows = []
     for row, task in enumerate(tasks):
-        for control, space in loaded.ladder.spaces.items():
+        for control, space in whole_task(loaded.ladder.spaces, config).items():
             columns = [(each, answer[control].served[row, column]) for column, each in enumerate(who)]
             for annotator, p in [*columns, (CONSENSUS, answer[control].consensus[row])]:
                 sure = p.max() if isinstance(space, SingleChoice) else np.maximum(p, 1.0 - p).prod()

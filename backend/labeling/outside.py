@@ -83,7 +83,7 @@ def _on_regions(control: Control, votes: Votes) -> str:
     alike = int((np.bincount(votes.unit) > 1).sum())
     told = (f"; on regions that two or more judged ({alike}) Krippendorff's alpha is {krippendorff_alpha(answers):.2f}"
             if alike else "; no region has two of them yet")
-    return f"{_count(len(votes))} on regions with '{control.name}' are kept, and not predicted yet{told}."
+    return f"{_count(len(votes))} on regions with '{control.name}' are kept, learned, and predicted for regions{told}."
 
 
 def _ranked(control: Control, votes: Votes) -> str:

@@ -51,8 +51,10 @@ def drawn_in(config: LabelConfig, result: Iterable[Shown]) -> dict[str, Drawn]:
     judged = {name for control in config.regional.values() for name in control.to_names}
     found: dict[str, list[Shown]] = {}
     for entry in result:
-        value, to_name = entry.get("value"), entry.get("to_name")
-        if isinstance(value, Mapping) and isinstance(to_name, str) and to_name in judged and PARTS & set(value):
+        value, to_name, name = entry.get("value"), entry.get("to_name"), entry.get("from_name")
+        if not isinstance(value, Mapping) or not isinstance(to_name, str) or not isinstance(name, str):
+            continue
+        if to_name in judged and PARTS & set(value):
             found.setdefault(place_of(entry, value), []).append(entry)
     return {place: _drawn(config, place, entries) for place, entries in found.items()}
 

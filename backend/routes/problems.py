@@ -115,9 +115,9 @@ def of_config(xml: str) -> tuple[list[str], list[str]]:
         f"Ranker '{each.name}' is predicted from rankings alone, not from what its items show."
         if isinstance(each, Ranker) and each.scored else
         f"{each.tag} '{each.name}' is not predicted yet; its votes are kept and compared."
-        for each in config.controls if not each.predicted
+        for each in config.controls if not each.predicted and each.name not in config.regional
     ]
-    if not any(each.predicted for each in config.controls):
+    if not any(each.predicted or each.name in config.regional for each in config.controls):
         if any(isinstance(each, Ranker) and each.scored for each in config.controls):
             return [], left_out
         return [" ".join(["Polyvox can learn none of this project's controls.", *left_out])], []

@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from backend.labeling import LabelConfig, in_control_arm, parse_config, task_in_control_arm
@@ -25,6 +26,7 @@ from backend.services.features import Features
 from backend.services.overrides import settings_of
 from backend.services.rankings import with_rankings
 from backend.services.ready_tasks import nothing_read
+from backend.services.region_answers import regions_for, with_regions
 from backend.services.served import ReadyTask, TaskPredictions, consensus_version, is_account, predict, withheld
 from backend.settings import Settings
 from model.errors import ModelError
@@ -57,10 +59,12 @@ class Prediction:
 
     def answer(
         self, project_key: str, label_config: str | None, tasks: Sequence[Mapping[str, Any]], *, deadline_s: float,
+        drawn: Sequence[Mapping[str, Any]] = (),
     ) -> list[Predictions]:
         """Predictions of each task, in order; [] for those that are not ready within `deadline_s`.
 
-        `tasks` are Label Studio's task JSON (id, data, annotations). An empty `label_config` means the project's.
+        `tasks` are Label Studio's task JSON (id, data, annotations, predictions); `drawn` are regions that whoever asks
+        has just drawn on them, which are answered for. An empty `label_config` means the project's.
         Raises LabelConfigError when the config cannot be read.
         """
         until = self._seconds() + deadline_s
@@ -77,7 +81,9 @@ class Prediction:
         votes = self._store.votes.of_tasks(project_key, ids)
         wanted, arm = self._who_wants(project, tasks, votes)
         ready = self._ready(loaded, config, tasks, wanted, until=until)
-        computed = dict(zip(ready, self.compute(project, loaded, config, list(ready.values()), votes), strict=True))
+        made = self.compute(project, loaded, config, list(ready.values()), votes, until=until,
+                            offered={int(task["id"]): [*offered_by(task), *drawn] for task in tasks})
+        computed = dict(zip(ready, made, strict=True))
         answers = [_listed(computed[row]) if row in computed else [] for row in range(len(tasks))]
         visible = [int(task["id"]) for task, answer in zip(tasks, answers, strict=True) if answer]
         self.remember(project, visible, arm, name=loaded.version.name)
@@ -85,9 +91,12 @@ class Prediction:
 
     def compute(
         self, project: Project, loaded: Loaded, config: LabelConfig, tasks: Sequence[ReadyTask],
-        votes: Sequence[StoredVote],
+        votes: Sequence[StoredVote], *, until: float | None = None,
+        offered: Mapping[int, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
     ) -> list[TaskPredictions]:
         """Own and consensus predictions of each task, in order, from one forward; `votes` are those on these tasks.
+
+        `offered` are results of other predictions whose regions are answered for, `until` when regions must be encoded.
 
         Their tokens must come from the encoder that the version was trained on. Where Label Studio cannot tell
         annotators apart, tasks in the control arm keep but the score of their consensus.
@@ -102,6 +111,11 @@ class Prediction:
                                echo_weight=settings.echo_weight)
         if settings.region_attention and loaded.ladder.reads:
             shaped = with_attention(self._features, loaded, config, tasks, shaped)
+        regions = regions_for(self._store, project.key, loaded, config, tasks, offered)
+        if regions:
+            shaped = with_regions(
+                self._features, loaded, config, tasks, shaped, votes, regions, shared=settings.shared_regions,
+                seconds=None if until is None else until - self._seconds())
         if settings.middleware:
             return shaped
         return [_withhold(one) if self.task_withheld(project, one.task_id) else one for one in shaped]
@@ -170,6 +184,13 @@ class Prediction:
             row: ReadyTask(id=int(tasks[row]["id"]), data=tasks[row]["data"], tokens=array, annotators=wanted[row])
             for row, array in zip(rows, tokens, strict=True) if array is not None
         }
+
+
+def offered_by(task: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What the predictions of a task JSON hold, ours and those it came with."""
+    found = task.get("predictions")
+    results = [each.get("result") for each in (found if isinstance(found, list) else []) if isinstance(each, Mapping)]
+    return [entry for result in results if isinstance(result, list) for entry in result if isinstance(entry, Mapping)]
 
 
 def trained_on(loaded: Loaded) -> str:

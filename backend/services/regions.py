@@ -1,8 +1,8 @@
 """The regions that a project's annotators judged, read from raw annotations: whose they are, and what they show.
 
 A region is known by its place (`task/place` is the unit of votes on it). It *came with* its task where it was imported
-with an annotation or taken over from a prediction that is not ours: annotators were shown it anyway. Regions that we
-delivered ourselves carry `OURS` in their id and never count as such.
+with an annotation or stands in a prediction that is not ours: annotators were shown it anyway. Regions that somebody
+drew and that we delivered carry `OURS` in their id and never count as such, whoever takes them over.
 
 Invariant: one query for any number of tasks, and none where no control is answered for each region.
 """
@@ -18,7 +18,7 @@ from backend.labeling.region_content import Drawn, drawn_in, read_region
 from backend.ports import Store
 from backend.records import Task
 
-OURS = "polyvox-"  # begins the id of a region that we delivered
+OURS = "polyvox-"  # begins the id of a region that somebody drew and that we delivered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,22 @@ def known_regions(store: Store, project: str, config: LabelConfig, tasks: Iterab
     """Task -> its regions, of those that have any."""
     found: dict[int, Regions] = {}
     for annotation in store.tasks.annotations(project, list(tasks)) if config.regional else ():
-        for place, drawn in drawn_in(config, annotation.result).items():
-            came = annotation.imported or (drawn.taken_over and not _ours(drawn.entries))
-            add(found.setdefault(annotation.task_id, {}), place, Region(
-                drawn=drawn, by=frozenset({annotation.annotator}), came=came))
+        for place, region in regions_in(config, annotation.result, annotation.annotator, annotation.imported).items():
+            add(found.setdefault(annotation.task_id, {}), place, region)
     return found
+
+
+def regions_in(
+    config: LabelConfig, result: Iterable[Mapping[str, Any]], by: str | None = None, came: bool = False
+) -> Regions:
+    """The regions of a `result` that `by` made, or that came with the task."""
+    return {
+        place: Region(
+            drawn=drawn, by=frozenset() if by is None else frozenset({by}),
+            came=(came or drawn.taken_over) and not _ours(drawn.entries),
+        )
+        for place, drawn in drawn_in(config, result).items()
+    }
 
 
 def add(regions: Regions, place: str, region: Region) -> None:

@@ -105,6 +105,11 @@ def predict(
     ]
 
 
+def whole_task(trained: Mapping[str, Space], config: LabelConfig) -> dict[str, Space]:
+    """The trained controls that are answered for whole tasks, as far as the config still has them."""
+    return {name: space for name, space in trained.items() if config.control(name) and name not in config.regional}
+
+
 def withheld(prediction: dict[str, Any]) -> dict[str, Any]:
     """The prediction with nothing to see: its score alone, so that ordering by score still works."""
     return {**prediction, "result": []}
@@ -122,9 +127,13 @@ def as_votes(votes: Sequence[StoredVote]) -> Votes:
 class Offers:
     """What may be predicted now: the trained controls that this config still has, and the classes each task offers."""
 
-    def __init__(self, trained: Mapping[str, Space], config: LabelConfig) -> None:
+    def __init__(self, trained: Mapping[str, Space], config: LabelConfig, *, regional: bool = False) -> None:
+        """`regional`: of the controls that are answered for each region, instead of those of whole tasks."""
         self._config = config
-        found = ((name, space, config.control(name)) for name, space in trained.items())
+        judged = {name: control.inner for name, control in config.regional.items()}
+        whole = whole_task(trained, config)
+        found = ((name, space, judged.get(name) if regional else config.control(name) if name in whole else None)
+                 for name, space in trained.items())
         self._controls = {name: (space, control) for name, space, control in found if control is not None}
         self._masks: dict[tuple[str, str], NDArray[np.bool_]] = {}
         self._same_for_all = not any(getattr(control, "source", "") for control in config.controls)
@@ -139,22 +148,39 @@ class Offers:
         `data` (B,) is that of the tasks, `task` (R,) whose data each row belongs to, `versions` (R,). Results share
         what is the same in them, so they are to be sent and not to be changed.
         """
+        values, confidence = self._decided(rows, data, task)
+        notes = {name: _intervals(space, rows[name]) for name, (space, _) in self._controls.items()
+                 if isinstance(space, NumberBins)}
+        return [
+            self._prediction(tuple(column[row] for column in values), [column[row] for column in confidence],
+                             data[task[row]], version, {name: column[row] for name, column in notes.items()})
+            for row, version in enumerate(versions)
+        ]
+
+    def answers(
+        self, rows: Mapping[str, Floats], data: Sequence[Mapping[str, Any]], task: Sequence[int],
+    ) -> list[dict[str, tuple[Value, float]]]:
+        """Of each row, control -> (value, how sure), without those of which nothing is offered; see `predictions`."""
+        values, confidence = self._decided(rows, data, task)
+        return [
+            {name: (said, sure[row]) for name, value, sure in zip(self._controls, values, confidence, strict=True)
+             if (said := value[row]) is not None}
+            for row in range(len(task))
+        ]
+
+    def _decided(
+        self, rows: Mapping[str, Floats], data: Sequence[Mapping[str, Any]], task: Sequence[int],
+    ) -> tuple[list[list[Value | None]], list[list[float]]]:
+        """Of each control the value of each row, and how sure it is."""
         values: list[list[Value | None]] = []
         confidence: list[list[float]] = []
-        notes: dict[str, list[dict[str, Any]]] = {}
         for name, (space, control) in self._controls.items():
             masks = np.array([self._mask(name, space, control, each) for each in data])  # (B, C)
             offered = masks.reshape(len(data), len(space.classes))[list(task)]
             sure = _confidence(space, rows[name], offered, known=not self._news(space, control))
             values.append(_decoded(space, rows[name], offered))
             confidence.append(sure.tolist())
-            if isinstance(space, NumberBins):
-                notes[name] = _intervals(space, rows[name])
-        return [
-            self._prediction(tuple(column[row] for column in values), [column[row] for column in confidence],
-                             data[task[row]], version, {name: column[row] for name, column in notes.items()})
-            for row, version in enumerate(versions)
-        ]
+        return values, confidence
 
     def _prediction(
         self, values: tuple[Value | None, ...], confidence: Sequence[float], data: Mapping[str, Any], version: str,

@@ -10,6 +10,7 @@ more is held out than the published version was trained with, and then only what
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ from backend.services.ranking_verdicts import (
     ranking_votes,
     rankings_alone,
 )
+from backend.services.regions import known_regions, region_contents
 from backend.services.served import is_account, learned_of
 from backend.services.statistics.checks import weighed
 from backend.settings import Settings
@@ -171,18 +173,18 @@ class Training:
             return Material(
                 votes=votes.select(mine), spaces={}, texts={}, changes=changes, orders=orders, rankings=rankings,
                 left_out={"with controls that are not learned": others} if others else {}, rankings_alone=True)
-        spaces = config.spaces(votes, learned_of(published))
-        texts = self._texts(record.key, config, votes)
+        spaces = config.spaces(votes, learned_of(published)) | config.region_spaces(votes, learned_of(published))
+        texts, problems = self._texts(record.key, config, votes)
         fits = _inside(votes, spaces)  # (N,)
         readable = np.array([unit in texts for unit in votes.units], dtype=np.bool_)[votes.unit]  # (N,)
         usable = votes.select(fits & readable)
         kept = {usable.units[index] for index in np.unique(usable.unit)}
-        waiting = [control.name for control in config.controls if not control.predicted]
+        waiting = [control.name for control in config.controls if control.name not in spaces and not control.predicted]
         later = np.isin(votes.control, [at for at, name in enumerate(votes.controls) if name in waiting])  # (N,)
         left_out = {
             "outside the label config": int((~fits & ~later).sum()),
             "with controls that the network does not learn": int(later.sum()),
-            "on tasks without text": int((fits & ~readable).sum()),
+            **_unread(votes.select(fits & ~readable), problems),
         }
         return Material(
             votes=usable, spaces={name: space for name, space in spaces.items() if len(usable.of_control(name))},
@@ -191,12 +193,13 @@ class Training:
             orders=orders, rankings=rankings, rankings_alone=False,
         )
 
-    def _texts(self, project: str, config: LabelConfig, votes: Votes) -> dict[str, str]:
-        """unit -> content, for the units that have any."""
-        tasks = {unit: int(task_of(unit)) for unit in votes.units}
-        contents = {task.id: config.content(task.data, task=task.id)
-                    for task in self._store.tasks.get(project, sorted(set(tasks.values())))}
-        return {unit: contents[task] for unit, task in tasks.items() if contents.get(task)}
+    def _texts(self, project: str, config: LabelConfig, votes: Votes) -> tuple[dict[str, str], dict[str, str]]:
+        """(unit -> content, for the tasks and regions that have any; region -> why it has none)."""
+        tasks = self._store.tasks.get(project, sorted({int(task_of(unit)) for unit in votes.units}))
+        whole = {str(task.id): content for task in tasks if (content := config.content(task.data, task=task.id))}
+        regions = known_regions(self._store, project, config, [task.id for task in tasks])
+        parts, problems = region_contents(config, tasks, regions)
+        return whole | parts, {unit: sentence for sentence, units in problems.items() for unit in units}
 
     def _require_enough(self, record: Project, material: Material) -> None:
         need, have = settings_of(self._settings, record).min_votes, len(material.votes)
@@ -258,6 +261,15 @@ class Training:
             outcome["next_is_full"] = True  # the triggers ask for it, with growing back-off
         log.info("version %s of project %s: %s", version.name, version.project, version.verdict.value)
         return outcome
+
+
+def _unread(votes: Votes, problems: Mapping[str, str]) -> dict[str, int]:
+    """Why units cannot be read -> how many of these votes."""
+    times = Counter(
+        "on tasks without text" if "/" not in unit else
+        f"on regions that cannot be read ({problems.get(unit, 'It is not there any more.').rstrip('.')})"
+        for unit in (votes.units[code] for code in votes.unit.tolist()))
+    return dict(times)
 
 
 def _inside(votes: Votes, spaces: Mapping[str, Space]) -> NDArray[np.bool_]:

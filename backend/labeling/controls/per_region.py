@@ -2,7 +2,8 @@
 
 Label Studio stores the answer as a region of the control's type with the geometry of the region that it judges. Answers
 on the same geometry (to a tenth of a percent or of a second) are answers on one unit, whoever drew it; so annotators
-are compared where regions come with the task or are taken over. Votes are kept and compared, not predicted yet.
+are compared where regions come with the task or are taken over. Answers are learned and predicted for regions, by the
+control `inner`; about the whole task this control says nothing, so it has no space there (`LabelConfig.region_spaces`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class PerRegion(Control):
         return ["perRegion", *self.inner.signature()]
 
     def space(self, observed: Mapping[Value, int] | None = None) -> Space | None:
-        """See `Control`. None: answers on regions are not predicted yet."""
+        """See `Control`. None: it is not asked of whole tasks."""
         return None
 
     def parts(self, result: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
@@ -59,8 +60,8 @@ class PerRegion(Control):
         return self.inner.decode(plain, data)
 
     def encode(self, value: Value, score: float | None = None, data: Mapping[str, Any] = NO_DATA) -> list[Region]:
-        """See `Control`. Raises ModelError: nothing is predicted."""
-        raise ModelError(f"{self.tag} {self.name!r} is not predicted for regions yet")
+        """See `Control`. Raises ModelError: an answer needs its region (`services.region_answers`)."""
+        raise ModelError(f"{self.tag} {self.name!r} is answered for each region, not for a whole task")
 
     def offered(self, value: Value, data: Mapping[str, Any] = NO_DATA) -> Value | None:
         """See `Control`."""

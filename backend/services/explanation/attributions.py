@@ -107,9 +107,11 @@ def refresh(
             break
         progress(0.5 + place / CURVES / 2, "measuring whether they matter")
         found.add_curve(each)
+    judged = parse_config(project.label_config).regional if sample else {}  # for each region, not for tasks
     documents = {
         (KIND, who): encode(AnnotatorAttributions(
-            project=project.key, annotator=who, version=loaded.version.name, controls=found.of(place)))
+            project=project.key, annotator=who, version=loaded.version.name, controls={
+                name: each for name, each in found.of(place).items() if name not in judged}))
         for place, who in enumerate(people) if found.tasks
     }
     made = {(KIND, ""): json.dumps(now.isoformat()), **documents}

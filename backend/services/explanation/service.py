@@ -217,7 +217,8 @@ def _document(
     served: dict[str, ControlPrediction], who: Sequence[str], votes: Sequence[StoredVote], names: dict[str, str],
 ) -> TaskExplanation:
     given = {(each.annotator, each.control): label_text(each.value) for each in votes}
-    controls = {name: state.stack.weights for name, state in loaded.ladder.controls.items()}
+    judged = parse_config(project.label_config).regional  # each of its regions has an answer, and the task has none
+    controls = {name: state.stack.weights for name, state in loaded.ladder.controls.items() if name not in judged}
     pieces: dict[str, int] = {}
     for place in places.places:
         pieces[place.kind] = max(pieces.get(place.kind, 0), place.piece + 1)
@@ -230,7 +231,7 @@ def _document(
             for at, each in enumerate(who)
         ),
         network_share={name: float(weights["network"]) for name, weights in controls.items()},
-        complete=len(places) < 2 or all(each.attribution is not None for each in made.controls.values()),
+        complete=len(places) < 2 or all(made.controls[name].attribution is not None for name in controls),
     )  # fmt: skip
 
 

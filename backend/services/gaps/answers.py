@@ -24,7 +24,7 @@ from backend.records import Project, Task
 from backend.registry import Loaded
 from backend.services.features import Features, Tokens
 from backend.services.prediction import trained_on
-from backend.services.served import is_account, learned_of
+from backend.services.served import is_account, learned_of, whole_task
 from model.config import LadderConfig
 from model.dataset import TrainingSet
 from model.ensemble.first_votes import FirstVotes
@@ -80,8 +80,8 @@ class FromVersion:
 
     @property
     def spaces(self) -> Mapping[str, Space]:
-        """Trained controls that the labeling configuration still has."""
-        return {name: space for name, space in self.loaded.ladder.spaces.items() if self.config.control(name)}
+        """Trained controls that the labeling configuration still has, without those answered for each region."""
+        return whole_task(self.loaded.ladder.spaces, self.config)
 
     @property
     def people(self) -> Sequence[str]:

@@ -43,19 +43,19 @@ def test_each_region_is_a_unit_that_belongs_to_its_task() -> None:
     assert units[0] == units[2] == units[3] != units[1] and all(task_of(unit) == "7" for unit in units)
 
 
-def test_they_are_kept_compared_and_not_predicted() -> None:
+def test_they_are_compared_and_learned_of_regions_and_not_of_tasks() -> None:
     config = parse_config(CONFIG)
     one = [answer(0, 5, "choices", ["kind"], "tone"), answer(9, 12, "choices", ["rude"], "tone")]
     votes = as_votes(read(config, one, one))
-    assert config.spaces(votes) == {}
+    assert config.spaces(votes) == {} and list(config.region_spaces(votes)) == ["tone", "stars"]
     (sentence,) = kept_aside(config, {}, votes)["tone"]
-    assert "4 votes on regions with 'tone' are kept, and not predicted yet" in sentence
+    assert "4 votes on regions with 'tone' are kept, learned, and predicted for regions" in sentence
     assert "judged (2) Krippendorff's alpha is 1.00." in sentence
     (lone,) = kept_aside(config, {}, as_votes(read(config, one)))["tone"]
     assert "no region has two of them yet" in lone
     control = config.control("tone")
     assert control is not None and not control.predicted and control.offered(Value.of_class("kind")) is None
-    with pytest.raises(ModelError, match="not predicted for regions yet"):
+    with pytest.raises(ModelError, match="answered for each region"):
         control.encode(Value.of_class("kind"))
 
 

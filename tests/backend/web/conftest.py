@@ -78,9 +78,11 @@ class SmallPrediction:
         return "consensus@r3" if project_key else "consensus@r0"
 
     def answer(
-        self, project_key: str, label_config: str, tasks: Sequence[Mapping[str, Any]], *, deadline_s: float
+        self, project_key: str, label_config: str, tasks: Sequence[Mapping[str, Any]], *, deadline_s: float,
+        drawn: Sequence[Mapping[str, Any]] = (),
     ) -> list[list[dict[str, Any]]]:
         self.asked.append((project_key, label_config, tasks, deadline_s))
+        self.drawn = list(drawn)
         if self.broken is not None:
             raise self.broken
         return [[_prediction("annotator:5@r3"), _prediction("consensus@r3")] if task["data"] else [] for task in tasks]

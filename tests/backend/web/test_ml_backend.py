@@ -49,6 +49,18 @@ def test_predict_finds_the_project_of_its_instance(backend, services):
     assert services.prediction.asked[0][:2] == ("11.1795818327", CONFIG)
 
 
+@pytest.mark.parametrize("context", [None, {}, {"result": None}, {"result": "x"}, {"result": [3, None]}])
+def test_a_context_without_regions_says_nothing(context, backend, services):
+    backend.predict(TASKS, context=context)
+    assert services.prediction.drawn == []
+
+
+def test_regions_of_the_context_are_handed_on(backend, services):
+    region = {"from_name": "span", "to_name": "t", "value": {"start": 0, "end": 2}}
+    backend.predict(TASKS, context={"result": [region, 3]})
+    assert services.prediction.drawn == [region]
+
+
 def test_predict_finds_the_project_by_its_tasks(services):
     services.store.projects.ensure("11.1795818327", label_config=CONFIG)
     PolyvoxBackend(services=services).predict(TASKS, {"result": []})
