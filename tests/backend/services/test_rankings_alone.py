@@ -131,6 +131,11 @@ def test_the_command_shows_orders(shop: Workshop) -> None:
     assert list(dict.fromkeys(row["task"] for row in rows)) == [85, 3]
     with pytest.raises(NotFound):
         predictions(cast(Services, shop), project, [1000])
+    odd = Task(id=99, data={"items": [{"id": "a"}, {"id": "a"}]}, updated_at=politeness.START)
+    shop.store.tasks.take_over(KEY, [TaskSnapshot(task=odd, annotations=(), votes=())])
+    with pytest.raises(ClientError, match=r"for task 99\. Ranker 'rank' takes items of the same id"):
+        predictions(cast(Services, shop), project, [85, 99])
+    shop.store.tasks.remove(KEY, [99])
 
 
 def test_what_needs_a_network_says_that_there_is_none(shop: Workshop) -> None:
