@@ -70,10 +70,6 @@ def predictions(services: Services, project: Project, task_ids: list[int]) -> li
             *_ranking_rows(services, loaded, config, tasks, who, votes)]
     silent = [task for task in tasks if not any(row["task"] == task.id for row in rows)]
     if silent:
-        why = config.problems(silent[0].data) or ["What was learned is not beyond chance there."]
-        raise ClientError(f"Nothing is predicted for task {silent[0].id}. {' '.join(why)}")
-    silent = [task for task in tasks if not any(row["task"] == task.id for row in rows)]
-    if silent:
         why = config.problems(silent[0].data) or ["Nothing that this version learned speaks of a task like this one."]
         raise ClientError(f"Nothing is predicted for task {silent[0].id}. {' '.join(why)}")
     return [{
