@@ -83,10 +83,25 @@ def build_services(
     Opens (and migrates) the database. The encoder is loaded at its first use, not here.
     """
     from backend.registry import Registry
+    from backend.services.features import Features
+
+    store = store or open_store(settings, clock=clock)
+    features = Features(
+        encoder_factory=(lambda: encoder) if encoder is not None else (lambda: load_encoder(settings)),
+        folder=settings.data_dir / "features",
+        max_mb=settings.feature_cache_mb,
+    )
+    registry = Registry(store=store, folder=settings.model_dir, device=device_of(settings), clock=clock)
+    return _wired(settings, store, label_studio or open_label_studio(settings), features, registry, clock)
+
+
+def _wired(
+    settings: Settings, store: Store, label_studio: LabelStudio, features: Features, registry: Registry, clock: Clock
+) -> Services:
+    """The services over what they stand on."""
     from backend.services.delivery import Delivery
     from backend.services.drafts import Drafts
     from backend.services.explanation.service import Explanations
-    from backend.services.features import Features
     from backend.services.gaps.service import GapFilling
     from backend.services.ingest import Ingest
     from backend.services.prediction import Prediction
@@ -95,14 +110,6 @@ def build_services(
     from backend.services.training import Training
     from backend.services.triggers import Triggers
 
-    store = store or open_store(settings, clock=clock)
-    label_studio = label_studio or open_label_studio(settings)
-    features = Features(
-        encoder_factory=(lambda: encoder) if encoder is not None else (lambda: load_encoder(settings)),
-        folder=settings.data_dir / "features",
-        max_mb=settings.feature_cache_mb,
-    )
-    registry = Registry(store=store, folder=settings.model_dir, device=device_of(settings), clock=clock)
     prediction = Prediction(store=store, features=features, registry=registry, settings=settings, clock=clock)
     drafts = Drafts(
         store=store, label_studio=label_studio, features=features, prediction=prediction,

@@ -15,7 +15,7 @@ Shape legend: M members, B units, Q queries, C classes, n votes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -150,11 +150,10 @@ def train(
     without votes to learn from stays as it is; one without validation votes ends where the last of the others does.
     Where no member can be validated, nothing changes.
     """
-    members = len(learn.totals)
     usable = learn.totals > 0
     checked = usable & (validate.totals > 0)
     if not checked.any() or epochs < 1:
-        return History(epochs=0, best_epoch=[0] * members, validation=[])
+        return History(epochs=0, best_epoch=[0] * len(learn.totals), validation=[])
     shuffle, masks = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     rng = torch.Generator(device=store.device).manual_seed(seed)
     size = units_at_once(network, store, learn.units, config.batch_units, _TRAINING_CELLS)
@@ -167,7 +166,7 @@ def train(
     per_vote = torch.from_numpy(np.where(usable, 1.0 / np.maximum(learn.totals, 1e-9), 0.0)).float().to(store.device)
     prior = config.shrinkage / float(learn.totals.max())
     history = [evaluate(network, slots, store, validate)]
-    best, best_epoch = optimiser.values.clone(), np.zeros(members, np.int64)
+    best = _Best(optimiser.values, usable, checked)
     for epoch in range(1, epochs + 1):
         for positions in _batches(lesson.draw(shuffle), store.lengths, size, shuffle):
             batch = learn.batch(positions, store.device)
@@ -175,19 +174,32 @@ def train(
             optimiser.step(steps_per_epoch * data.sum() + prior * network.penalty())
         optimiser.swap()
         history.append(evaluate(network, slots, store, validate))
-        better = checked & (history[-1] < np.array(history)[best_epoch, np.arange(members)])
-        if better.any():
-            better |= usable & ~checked
-        best[better] = optimiser.values[better]
-        best_epoch[better] = epoch
+        best.look(history, optimiser.values)
         optimiser.swap()
         progress(epoch / epochs)
-        if (epoch - best_epoch[usable] >= config.patience).all():
+        if (epoch - best.epoch[usable] >= config.patience).all():
             break
-    optimiser.release(best)
+    optimiser.release(best.values)
     return History(
-        epochs=len(history) - 1, best_epoch=best_epoch.tolist(), validation=[losses.tolist() for losses in history]
+        epochs=len(history) - 1, best_epoch=best.epoch.tolist(), validation=[losses.tolist() for losses in history]
     )
+
+
+class _Best:
+    """The weights (M, P) of each member's best epoch so far; 0 is the state that it came with."""
+
+    def __init__(self, values: Tensor, usable: NDArray[np.bool_], checked: NDArray[np.bool_]) -> None:
+        self.values, self.epoch = values.clone(), np.zeros(len(usable), np.int64)
+        self._usable, self._checked = usable, checked
+
+    def look(self, history: Sequence[NDArray[np.float64]], values: Tensor) -> None:
+        """Keep the weights of the members whose newest loss is their least; those without one go with any of these."""
+        members = np.arange(len(self.epoch))
+        better = self._checked & (history[-1] < np.array(history)[self.epoch, members])
+        if better.any():
+            better |= self._usable & ~self._checked
+        self.values[better] = values[better]
+        self.epoch[better] = len(history) - 1
 
 
 def _training_loss(
