@@ -36,7 +36,8 @@ class JudgedRankings:
 
 def rankings_alone(config: LabelConfig) -> bool:
     """Whether orders are all that can be learned."""
-    return bool(rankers(config)) and not any(control.predicted for control in config.controls)
+    others = any(control.predicted or control.name in config.regional for control in config.controls)
+    return bool(rankers(config)) and not others
 
 
 def ranking_votes(config: LabelConfig, votes: Votes, echo_weight: float) -> dict[str, Votes]:

@@ -211,6 +211,18 @@ def test_too_few_rankings_are_a_sentence(tmp_path: Path) -> None:
     shop.close()
 
 
+@pytest.mark.parametrize(("more", "alone"), [
+    ("", True), ('<TextArea name="why" toName="t"/>', True),
+    ('<Choices name="c" toName="t"><Choice value="A"/></Choices>', False),
+    ('<Labels name="s" toName="t"><Label value="x"/></Labels><Choices name="c" toName="t" perRegion="true">'
+     '<Choice value="A"/></Choices>', False),
+])
+def test_rankings_are_alone_where_nothing_else_is_learned(more: str, alone: bool) -> None:
+    text = f'<View><Text name="t" value="$t"/>{more}'
+    assert ranking_verdicts.rankings_alone(parse_config(XML.replace("<View>", text))) is alone
+    assert not ranking_verdicts.rankings_alone(parse_config(f"{text}</View>"))
+
+
 def test_damaged_scores_are_left_out_and_said(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     version = shop.store.versions.published(KEY)
     assert version is not None
