@@ -6,11 +6,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from backend.bootstrap import Services
+from backend.jobs import RUNNERS
 from backend.labeling import parse_config, read_task
+from backend.records import Job, JobKind
 from backend.services.prediction import Predictions
 from backend.services.regions import OURS, known_regions, region_contents
 from backend.services.training import Material
@@ -185,3 +189,12 @@ def test_ones_own_vote_moves_nothing_for_oneself_there(shop: Workshop) -> None:
     one, other = (shop.prediction.compute(project, loaded, CONFIG, ready, given)[0] for given in (votes, turned))
     assert one.own["1"]["result"] == other.own["1"]["result"]
     assert one.own["2"]["result"] != other.own["2"]["result"], "for others it is evidence"
+
+
+def test_the_encoding_job_encodes_regions_and_names_those_that_cannot_be_read(shop: Workshop) -> None:
+    job = cast(Job, SimpleNamespace(project=KEY, payload={}))
+    figures = RUNNERS[JobKind.ENCODE](cast(Services, SimpleNamespace(store=shop.store, features=shop.features)), job,
+                                      lambda fraction, note: None)
+    assert figures["left_out"] == {"The region on a Text ends beyond it.": [BAD]}
+    assert figures["texts"] == BAD + 2 * (LABELLED + 3) + 1, "tasks, two regions each, and the one without an answer"
+    assert shop.features.cached([*words(UNANSWERED)[:1], *words(AGREED)]) == [True] * 3
