@@ -50,4 +50,4 @@ def test_it_runs_and_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(rankings, "TAUGHT", 16)
     assert main(["--crowds", "1", "--out", str(tmp_path / "page.md")]) == 0
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert page.count("| equal chances |") == 2 and "in 1 of 1 (`unseen`) and 1 of 1 (`gap`) crowds" in page
+    assert page.count("| equal chances |") == 2 and page.count("| served |") == 2 and " of 1 (`gap`) crowds" in page
