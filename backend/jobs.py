@@ -110,10 +110,10 @@ def run_job(services: Services, job: Job, *, owner: str, stop: threading.Event |
             return
         services.store.jobs.give_back(job.id, owner, error="The job process was stopped.")
     except JobFailed as error:
-        _note_outage(services, job, error)
+        _note_outage(services, error)
         _fail(services, job, owner, str(error), retry_in_s=error.retry_in_s)
     except LabelStudioError as error:
-        _note_outage(services, job, error)
+        _note_outage(services, error)
         retry_in_s = growing(RETRY_S[0], job.attempts, RETRY_S[1]) if error.retry else None
         _fail(services, job, owner, str(error), retry_in_s=retry_in_s)
     except PolyvoxError as error:
@@ -132,10 +132,10 @@ def run_job(services: Services, job: Job, *, owner: str, stop: threading.Event |
         _follow_up(services, job, figures)
 
 
-def _note_outage(services: Services, job: Job, error: Exception) -> None:
-    """Label Studio may have stored, when it failed, what it did not stamp (see `services.reconcile`)."""
+def _note_outage(services: Services, error: Exception) -> None:
+    """Label Studio may have stored, when it failed, what it did not stamp, in any project (`services.rereading`)."""
     if any(isinstance(each, LabelStudioError) and each.retry for each in (error, error.__cause__)):
-        services.store.projects.want_reread(job.project)
+        services.store.projects.want_reread()
 
 
 def _fail(services: Services, job: Job, owner: str, error: str, *, retry_in_s: float | None) -> None:
@@ -158,6 +158,9 @@ def _follow_up(services: Services, job: Job, figures: Figures) -> None:
         services.triggers.deliver_now(job.project)  # the time for drafts was up
     elif job.kind is JobKind.RECONCILE and figures.get("tasks", 0):
         services.store.jobs.enqueue(JobKind.ENCODE, job.project)
+    elif job.kind is JobKind.REREAD and figures["left"]:
+        due = services.clock() + timedelta(seconds=figures["pause_s"])
+        services.store.jobs.enqueue(JobKind.REREAD, job.project, not_before=due)
     elif job.kind is JobKind.STATISTICS:
         services.store.jobs.enqueue(JobKind.GAPS, job.project, not_before=_gaps_due(services, job.project))
     elif job.kind is JobKind.GAPS and "tabs_retry_in_s" in figures:
@@ -170,7 +173,8 @@ def _follow_up(services: Services, job: Job, figures: Figures) -> None:
         services.store.jobs.enqueue(JobKind.ENCODE, job.project, payload={
             "after_id": figures["next_after_id"], "done": figures["done"],
         })
-    if job.kind in BEFORE_STATISTICS and project is not None:
+    found = job.kind is JobKind.REREAD and figures["changed_votes"]
+    if (found or job.kind in BEFORE_STATISTICS) and project is not None:
         services.store.jobs.enqueue(
             JobKind.STATISTICS, job.project, not_before=services.clock() + timedelta(seconds=STATISTICS_DELAY_S)
         )
@@ -205,6 +209,10 @@ def _sync(services: Services, job: Job, progress: Progress) -> Figures:
 
 def _reconcile(services: Services, job: Job, progress: Progress) -> Figures:
     return services.reconciler.run(job.project, progress)
+
+
+def _reread(services: Services, job: Job, progress: Progress) -> Figures:
+    return services.reconciler.reread(job.project, progress)
 
 
 def _train(services: Services, job: Job, progress: Progress) -> Figures:
@@ -266,6 +274,7 @@ def _gaps(services: Services, job: Job, progress: Progress) -> Figures:
 RUNNERS: Mapping[JobKind, Callable[[Services, Job, Progress], Figures]] = {
     JobKind.SYNC: _sync,
     JobKind.RECONCILE: _reconcile,
+    JobKind.REREAD: _reread,
     JobKind.ENCODE: _encode,
     JobKind.TRAIN: _train,
     JobKind.DELIVER: _deliver,

@@ -40,11 +40,13 @@ class ProjectStore(Protocol):
     def update_settings(self, key: str, changes: Mapping[str, Any]) -> None: ...
     def sync_state(self, key: str) -> records.SyncState: ...
     def set_sync_state(self, key: str, state: records.SyncState) -> None:
-        """All of it but `sweep_wanted` and `reread_wanted`, which others may set meanwhile."""
+        """All of it but `sweep_wanted` and what belongs to a reread, which others may set meanwhile."""
     def want_sweep(self, key: str) -> None:
         """Ask for a comparison of all task ids by the next run that begins."""
-    def want_reread(self, key: str) -> None:
-        """Ask for every task to be read again by the next run that begins."""
+    def set_reread(self, key: str, *, last: datetime | None, begun: datetime | None = None, after: int = 0) -> None:
+        """How far every task is read again: `last_reread`, `reread_begun` and `reread_after`."""
+    def want_reread(self) -> None:
+        """Ask for every task of every project to be read again: there is one Label Studio, and it failed."""
     def findings(self, key: str) -> list[str]:
         """Sentences of all checks of the project, for people; [] where nothing is wrong."""
     def set_findings(self, key: str, check: str, sentences: Sequence[str]) -> None:

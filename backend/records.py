@@ -43,7 +43,9 @@ class SyncState:
     cursor_id: int = 0  # its id; ties on updated_at are broken by id
     last_sweep: datetime | None = None  # beginning of the run that last compared all ids
     sweep_wanted: datetime | None = None  # when a comparison was last asked for; only `want_sweep` changes it
-    last_reread: datetime | None = None  # beginning of the run that last had every task read again
+    last_reread: datetime | None = None  # beginning of the last reading of every task; only `set_reread` changes it
+    reread_begun: datetime | None = None  # beginning of the one that is not finished yet; as above
+    reread_after: int = 0  # the task, by id, up to which that one came; as above
     reread_wanted: datetime | None = None  # when Label Studio last failed; only `want_reread` changes it
     last_success: datetime | None = None
     last_error: str = ""  # sentence for the status page; "" when the last try went well
@@ -138,6 +140,7 @@ class JobKind(StrEnum):
 
     SYNC = "sync"  # refetch the dirty tasks of a project
     RECONCILE = "reconcile"  # walk updated_at, sweep ids
+    REREAD = "reread"  # read every task again, a piece of them at a time
     ENCODE = "encode"  # fill the feature cache
     TRAIN = "train"
     DELIVER = "deliver"

@@ -21,6 +21,7 @@ blueprint = Blueprint("status", __name__)
 JOB_NAMES = {
     JobKind.SYNC: "Reading what changed",
     JobKind.RECONCILE: "Comparing with Label Studio",
+    JobKind.REREAD: "Reading every task again",
     JobKind.ENCODE: "Encoding tasks",
     JobKind.TRAIN: "Training",
     JobKind.DELIVER: "Delivering predictions",

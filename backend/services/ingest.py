@@ -92,7 +92,7 @@ class Ingest:
             config = self._reader.config(project)
             while marks := self._store.tasks.dirty(key, BATCH):
                 every = [mark for mark in marks if mark[0] == EVERY_TASK]
-                if every:  # another configuration, or an outage of Label Studio
+                if every:  # another configuration
                     self._reader.mark_every_task(key, every[0])
                     project = self._reader.known(key)
                     config = self._reader.config(project)

@@ -35,6 +35,7 @@ class Taken:
 
     changed_votes: int = 0
     unreadable: int = 0
+    news: int = 0  # tasks that are new, or newer than what was stored; counted by `take_page` only
 
 
 class Reader:
@@ -82,6 +83,22 @@ class Reader:
             return parse_config(project.label_config)
         except LabelConfigError as error:
             raise JobFailed(f"The labeling configuration cannot be read: {error}") from error
+
+    def take_page(self, project: Project, config: LabelConfig, page: Sequence[Mapping[str, Any]]) -> Taken:
+        """Take over tasks that were read a while ago, but for those of which the store has newer ones.
+
+        A sync was faster than this page, or Label Studio went back to a backup. Reading the task once more tells which,
+        whereas taking the page over could undo a vote; so these are marked.
+        """
+        ids = [task["id"] for task in page]
+        stored = {task.id: task.updated_at for task in self._store.tasks.get(project.key, ids)}
+        moments = {task["id"]: datetime.fromisoformat(task["updated_at"]) for task in page}
+        outdated = {task_id for task_id in ids if task_id in stored and stored[task_id] > moments[task_id]}
+        if outdated:
+            self._store.tasks.mark_dirty(project.key, outdated)
+        fresh = [task for task in page if task["id"] not in outdated]
+        taken = self.take_over(project, config, fresh)
+        return replace(taken, news=sum(stored.get(task["id"]) != moments[task["id"]] for task in fresh))
 
     def take_over(self, project: Project, config: LabelConfig, raw_tasks: Sequence[Mapping[str, Any]]) -> Taken:
         """Decode raw tasks and make the store equal to them, in one transaction.

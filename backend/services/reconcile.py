@@ -9,10 +9,8 @@ stamped before it can still turn up, and the overlap is left out: a big import i
 
 A sweep, now and then, compares all ids: what is gone is removed, what was missed is marked to be read.
 
-Label Studio stores an annotation first and stamps its task in a second transaction. Where it is killed in between, or
-its database is locked, the task keeps its old `updated_at` and no walk sees the annotation. So after an outage, and
-once a day, every task is marked to be read again. That costs as much as the first walk; it is begun at most so often
-that Label Studio is asked for `REREAD_RATE` tasks a second on the average.
+What Label Studio stored and did not stamp, no walk sees; every task is read again for that, by jobs of their own, which
+are asked for here (`rereading`). A walk that began without a cursor and came to its end has read every task, too.
 
 Predictions that Label Studio keeps from before Polyvox' database was lost have numbers, too; new versions begin above.
 """
@@ -21,7 +19,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from backend.errors import JobFailed, LabelStudioError
-from backend.labeling import LabelConfig
 from backend.ports import Clock, LabelStudio, Progress, Store
-from backend.records import EVERY_TASK, Project, SyncState
+from backend.records import Project, SyncState
 from backend.services import webhook_check
 from backend.services.reading import Reader, failed
+from backend.services.rereading import Rereading
 from backend.services.webhook_check import SECRET_HEADER
 from backend.settings import Settings
 
@@ -42,8 +40,6 @@ logger = logging.getLogger(__name__)
 OVERLAP = timedelta(seconds=120)
 OURS = re.compile(r"(?:consensus|annotator:.+)@r([0-9]{1,9})", re.DOTALL)  # names of versions of predictions
 SETTLED = OVERLAP + timedelta(minutes=8)  # by as much may our clock differ from Label Studio's
-REREAD_EVERY = timedelta(days=1)
-REREAD_RATE = 20.0  # tasks a second
 PAGE = 200  # tasks with all their annotations in memory at a time
 
 
@@ -58,7 +54,7 @@ class Figures:
     removed: int = 0
     missed: int = 0  # found by the sweep only
     swept: bool = False
-    reread: bool = False  # every task was marked to be read again
+    reread: bool = False  # a job was asked for that reads every task again
 
 
 class Reconciler:
@@ -73,6 +69,7 @@ class Reconciler:
         self._clock = clock
         self._page_size = page_size
         self._reader = Reader(store=store, label_studio=label_studio, settings=settings)
+        self._rereading = Rereading(store=store, label_studio=label_studio, reader=self._reader, clock=clock)
 
     def run(self, key: str, progress: Progress) -> dict[str, Any]:
         """Walk, and sweep when it is time. Raises JobFailed; what was read until then is kept."""
@@ -84,23 +81,28 @@ class Reconciler:
             self._learn_names(key)
             refused = self._register_webhook(project)
             self._check_webhooks(project, refused)
+            whole = self._store.projects.sync_state(key).cursor_time is None
             self._walk(project, _count(raw), figures, progress)
             state = self._store.projects.sync_state(key)
             if self._sweep_is_due(state):
                 progress(0.95, "comparing task ids")
                 self._sweep(project, _count(raw), figures)
-            if self._reread_is_due(key, state, began):
-                self._store.tasks.mark_dirty(key, [EVERY_TASK])
-                figures.reread = True
+            if whole and state.last_reread is None:
+                self._store.projects.set_reread(key, last=began)
+            else:
+                figures.reread = self._rereading.ask(key, state, began)
         except (LabelStudioError, JobFailed) as error:
             raise failed(self._store, key, error) from error
         # The state is as of the beginning: what changed since then may have been passed already.
         swept = began if figures.swept else state.last_sweep
-        reread = began if figures.reread or state.last_reread is None else state.last_reread
-        self._store.projects.set_sync_state(key, replace(
-            state, last_sweep=swept, last_reread=reread, last_success=began, last_error="", failures=0,
-        ))
+        self._store.projects.set_sync_state(
+            key, replace(state, last_sweep=swept, last_success=began, last_error="", failures=0)
+        )
         return vars(figures)
+
+    def reread(self, key: str, progress: Progress) -> dict[str, Any]:
+        """Read a piece of all tasks again (see `rereading`). Raises JobFailed; what was read until then is kept."""
+        return self._rereading.piece(key, progress)
 
     def _walk(self, project: Project, expected: int, figures: Figures, progress: Progress) -> None:
         config, state = self._reader.config(project), self._store.projects.sync_state(project.key)
@@ -109,43 +111,21 @@ class Reconciler:
             now = self._reader.known(project.key)
             if now.label_config != project.label_config:  # a walk takes minutes; events go on meanwhile
                 project, config = now, self._reader.config(now)
-            self._take_page(project, config, page, figures)
+            taken = self._reader.take_page(project, config, page)
+            figures.read += len(page)
+            figures.tasks += taken.news
+            figures.changed_votes += taken.changed_votes
+            figures.unreadable += taken.unreadable
             position = _position(page[-1])
             if state.cursor_time is None or position > (state.cursor_time, state.cursor_id):
                 state = replace(state, cursor_time=position[0], cursor_id=position[1])
                 self._store.projects.set_sync_state(project.key, state)
             progress(0.9 * min(1.0, figures.read / max(expected, 1)), f"read {figures.read} tasks")
 
-    def _take_page(
-        self, project: Project, config: LabelConfig, page: Sequence[Mapping[str, Any]], figures: Figures
-    ) -> None:
-        ids = [task["id"] for task in page]
-        stored = {task.id: task.updated_at for task in self._store.tasks.get(project.key, ids)}
-        moments = {task["id"]: _position(task)[0] for task in page}
-        # What is stored is newer: a sync was faster than this page, or Label Studio went back to a backup. Reading the
-        # task once more tells which, whereas taking the page over could undo a vote.
-        outdated = [task_id for task_id in ids if task_id in stored and stored[task_id] > moments[task_id]]
-        if outdated:
-            self._store.tasks.mark_dirty(project.key, outdated)
-        fresh = [task for task in page if task["id"] not in set(outdated)]
-        taken = self._reader.take_over(project, config, fresh)
-        figures.read += len(page)
-        figures.tasks += sum(stored.get(task["id"]) != moments[task["id"]] for task in fresh)
-        figures.changed_votes += taken.changed_votes
-        figures.unreadable += taken.unreadable
-
     def _sweep_is_due(self, state: SyncState) -> bool:
         if state.last_sweep is None or (state.sweep_wanted is not None and state.sweep_wanted >= state.last_sweep):
             return True
         return self._clock() - state.last_sweep >= timedelta(seconds=self._settings.sweep_every_s)
-
-    def _reread_is_due(self, key: str, state: SyncState, now: datetime) -> bool:
-        if state.last_reread is None:  # the first walk reads everything
-            return False
-        passed = now - state.last_reread
-        wanted = state.reread_wanted is not None and state.reread_wanted >= state.last_reread
-        spacing = timedelta(seconds=self._store.tasks.count(key) / REREAD_RATE)
-        return passed >= spacing and (wanted or passed >= REREAD_EVERY)
 
     def _sweep(self, project: Project, expected: int, figures: Figures) -> None:
         # Known ids are read first, so that a task that comes in meanwhile cannot look deleted.

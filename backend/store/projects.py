@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
@@ -93,6 +94,8 @@ class SqlProjectStore:
             last_sweep=optional_time(row.last_sweep),
             sweep_wanted=optional_time(row.sweep_wanted),
             last_reread=optional_time(row.last_reread),
+            reread_begun=optional_time(row.reread_begun),
+            reread_after=row.reread_after,
             reread_wanted=optional_time(row.reread_wanted),
             last_success=optional_time(row.last_success),
             last_error=row.last_error,
@@ -105,28 +108,30 @@ class SqlProjectStore:
             "cursor_time": optional_us(state.cursor_time),
             "cursor_id": state.cursor_id,
             "last_sweep": optional_us(state.last_sweep),
-            "last_reread": optional_us(state.last_reread),
             "last_success": optional_us(state.last_success),
             "last_error": state.last_error,
             "failures": state.failures,
         }
-        with self._db.write() as connection:
-            row_id = project_id(connection, key)
-            connection.execute(update(projects).where(projects.c.id == row_id).values(values))
+        self._change(key, values)
 
     def want_sweep(self, key: str) -> None:
         """See `ports.ProjectStore`. Raises NotFound."""
-        self._want(key, "sweep_wanted")
+        self._change(key, {"sweep_wanted": self._db.now_us()})
 
-    def want_reread(self, key: str) -> None:
+    def set_reread(self, key: str, *, last: datetime | None, begun: datetime | None = None, after: int = 0) -> None:
         """See `ports.ProjectStore`. Raises NotFound."""
-        self._want(key, "reread_wanted")
+        values = {"last_reread": optional_us(last), "reread_begun": optional_us(begun), "reread_after": after}
+        self._change(key, values)
 
-    def _want(self, key: str, column: str) -> None:
+    def want_reread(self) -> None:
+        """See `ports.ProjectStore`."""
+        with self._db.write() as connection:
+            connection.execute(update(projects).values(reread_wanted=self._db.now_us()))
+
+    def _change(self, key: str, values: Mapping[str, Any]) -> None:
         with self._db.write() as connection:
             row_id = project_id(connection, key)
-            statement = update(projects).where(projects.c.id == row_id)
-            connection.execute(statement.values({column: self._db.now_us()}))
+            connection.execute(update(projects).where(projects.c.id == row_id).values(values))
 
     def findings(self, key: str) -> list[str]:
         """See `ports.ProjectStore`."""

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-HEAD = "0006"  # the newest migration; a database that is already there is opened without loading Alembic
+HEAD = "0007"  # the newest migration; a database that is already there is opened without loading Alembic
 
 
 class SafeText(TypeDecorator[str]):
@@ -101,6 +101,8 @@ projects = Table(
     Column("sweep_wanted", BigInteger),
     Column("last_reread", BigInteger),
     Column("reread_wanted", BigInteger),
+    Column("reread_begun", BigInteger),
+    Column("reread_after", BigInteger, nullable=False, server_default="0"),
     Column("last_success", BigInteger),
     Column("last_error", SafeText, nullable=False),
     Column("failures", Integer, nullable=False),

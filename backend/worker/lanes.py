@@ -1,8 +1,8 @@
 """What runs side by side in a job process, and what every job process does at its start and end.
 
 Three lanes, so that an annotator's new votes never wait: `sync` (the tasks that webhooks named), `read` (whole
-projects; the first time takes minutes) and `heavy` (torch). The process is nice to the web process: `os.nice(10)` and a
-limit on torch's threads.
+projects: the first time takes minutes; when every task is read again, that goes in pieces) and `heavy` (torch). The
+process is nice to the web process: `os.nice(10)` and a limit on torch's threads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 LANES: Mapping[str, Sequence[JobKind]] = {
     "sync": (JobKind.SYNC,),
-    "read": (JobKind.RECONCILE, JobKind.STATISTICS),
+    "read": (JobKind.RECONCILE, JobKind.REREAD, JobKind.STATISTICS),
     "heavy": (JobKind.TRAIN, JobKind.DELIVER, JobKind.ENCODE, JobKind.GAPS),
 }
 TICK_S = 0.5

@@ -326,5 +326,18 @@ def test_after_an_outage_of_label_studio_every_task_is_to_be_read(
     tmp_path: Path, error: Exception, outage: bool
 ) -> None:
     services = small_services(tmp_path, on_deliver=raising(error), **LABEL_STUDIO)
+    services.store.projects.ensure("2.2")  # nobody asks about this one while Label Studio is down
     queue_and_run(services, JobKind.DELIVER)
-    assert (services.store.projects.sync_state("1.1").reread_wanted is not None) == outage
+    for project in ("1.1", "2.2"):
+        assert (services.store.projects.sync_state(project).reread_wanted is not None) == outage
+
+
+@pytest.mark.parametrize("left", [0, 500])
+def test_reading_every_task_again_goes_on_after_a_pause(tmp_path: Path, left: int) -> None:
+    services = small_services(tmp_path, clock=lambda: NOW)
+    reconciler: Any = services.reconciler
+    reconciler.reread = lambda *_: {"read": 100, "changed_votes": 2 if left else 0, "left": left, "pause_s": 9.5}
+    queue_and_run(services, JobKind.REREAD)
+    found = {job.kind: job.not_before for job in services.store.jobs.recent() if job.state is JobState.QUEUED}
+    assert found.get(JobKind.REREAD) == (NOW + timedelta(seconds=9.5) if left else None)
+    assert (JobKind.STATISTICS in found) == bool(left)

@@ -133,6 +133,7 @@ class GapFilling:
         except LabelStudioError as error:
             problems.append(f"Tabs with next tasks could not be kept: {error}")
             if error.retry:
+                self._store.projects.want_reread()  # the job goes on, so nobody else notes the outage
                 since = (self._clock() - document.header.computed_at).total_seconds()
                 outcome = {"tabs_retry_in_s": min(max(since, _RETRY_S[0]), _RETRY_S[1])}
             else:

@@ -50,6 +50,9 @@ class Bench:
     def reconcile(self) -> dict[str, Any]:
         return self.reconciler.run(self.key, self.progress)
 
+    def reread(self) -> dict[str, Any]:
+        return self.reconciler.reread(self.key, self.progress)
+
     def labels(self) -> dict[tuple[int, str], str]:
         """(task, annotator) -> label, of all current votes."""
         votes = self.store.votes.of_tasks(self.key, [*sorted(self.studio.tasks), 999])

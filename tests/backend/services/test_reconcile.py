@@ -9,7 +9,7 @@ import pytest
 
 from backend.errors import JobFailed, LabelStudioError
 from backend.records import EVERY_TASK, OwnPrediction
-from backend.services.reconcile import OVERLAP, REREAD_EVERY, REREAD_RATE, SETTLED
+from backend.services.reconcile import OVERLAP, SETTLED
 from tests.backend.fakes import CHOICES
 from tests.backend.services.reading_bench import Bench, bench
 
@@ -302,55 +302,3 @@ def test_new_versions_begin_above_those_that_label_studio_keeps_from_an_earlier_
     at.studio.delete_version(at.project_id, "annotator:5@r12")
     at.reconcile()
     assert at.store.versions.next_number(at.key) == 13
-
-
-def unstamped(at: Bench) -> list[int]:
-    """Label Studio stores an annotation, deletes one and changes one, and is killed each time before it stamps."""
-    ids = fill(at, 3)
-    at.studio.now += OVERLAP + timedelta(seconds=1)
-    fill(at, 1)
-    at.reconcile()
-    stamps = {task_id: at.studio.tasks[task_id]["updated_at"] for task_id in ids}
-    at.studio.now += timedelta(hours=1)
-    at.studio.annotate(ids[0], 6, "B")
-    at.studio.delete_annotation(at.studio.tasks[ids[1]]["annotations"][0]["id"])
-    at.studio.change(at.studio.tasks[ids[2]]["annotations"][0]["id"], "C")
-    for task_id, stamp in stamps.items():
-        at.studio.tasks[task_id]["updated_at"] = stamp
-    return ids
-
-
-def caught_up(at: Bench, ids: list[int]) -> bool:
-    labels = at.labels()
-    return (ids[0], "6") in labels and (ids[1], "5") not in labels and labels[ids[2], "5"] == "C"
-
-
-def test_after_an_outage_changes_that_were_not_stamped_are_found(at: Bench) -> None:
-    ids = unstamped(at)
-    assert at.reconcile()["reread"] is False and not at.dirty()
-    assert not caught_up(at, ids)  # as no walk can see them
-    at.store.projects.want_reread(at.key)
-    at.studio.now += timedelta(seconds=1)
-    assert at.reconcile()["reread"] is True
-    assert at.sync()["tasks"] == 4 and caught_up(at, ids)
-    at.studio.now += timedelta(hours=1)
-    assert at.reconcile()["reread"] is False
-
-
-def test_once_a_day_every_task_is_read_again(at: Bench) -> None:
-    ids = unstamped(at)
-    at.later = REREAD_EVERY
-    assert at.reconcile()["reread"] is True
-    at.sync()
-    assert caught_up(at, ids)
-    assert at.reconcile()["reread"] is False
-
-
-def test_outages_one_after_the_other_do_not_keep_label_studio_busy(at: Bench) -> None:
-    fill(at, 40)
-    at.reconcile()
-    at.studio.now += timedelta(seconds=40 / REREAD_RATE - 0.5)
-    at.store.projects.want_reread(at.key)
-    assert at.reconcile()["reread"] is False
-    at.studio.now += timedelta(seconds=0.5)
-    assert at.reconcile()["reread"] is True  # it was not forgotten

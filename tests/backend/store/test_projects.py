@@ -59,12 +59,16 @@ def test_sync_state_comes_back_as_it_was(store: SqlStore) -> None:
 
 def test_a_wanted_reread_is_not_forgotten_either(store: SqlStore, clock: FakeClock) -> None:
     before = store.projects.sync_state(KEY)
-    store.projects.want_reread(KEY)
-    store.projects.set_sync_state(KEY, replace(before, last_reread=NOON))
-    state = store.projects.sync_state(KEY)
-    assert (state.reread_wanted, state.last_reread, state.sweep_wanted) == (clock.now, NOON, None)
+    store.projects.ensure("2.2")
+    store.projects.want_reread()
+    store.projects.set_reread(KEY, last=NOON, begun=NOON + minutes(1), after=7)
+    store.projects.set_sync_state(KEY, replace(before, cursor_id=3))
+    assert store.projects.sync_state(KEY) == SyncState(
+        cursor_id=3, last_reread=NOON, reread_begun=NOON + minutes(1), reread_after=7, reread_wanted=clock.now
+    )
+    assert store.projects.sync_state("2.2").reread_wanted == clock.now  # there is one Label Studio
     with pytest.raises(NotFound):
-        store.projects.want_reread("9.9")
+        store.projects.set_reread("9.9", last=NOON)
 
 
 def test_a_wanted_sweep_is_not_forgotten_by_a_run_that_does_not_know_of_it(store: SqlStore, clock: FakeClock) -> None:

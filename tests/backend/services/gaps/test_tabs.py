@@ -123,6 +123,7 @@ def failing(shop, monkeypatch, **error):
 
 def test_a_failure_of_tabs_is_tried_again_alone_and_ever_later(shop, monkeypatch):
     tabs, on, figures = failing(shop, monkeypatch, retry=True, http_status=502)
+    assert shop.store.projects.sync_state(KEY).reread_wanted == shop.clock()  # the job itself does not fail
     waits = [figures["tabs_retry_in_s"]]
     for _ in range(20):
         shop.clock.forward(waits[-1])
