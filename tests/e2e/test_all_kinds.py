@@ -63,16 +63,24 @@ def review(number: int, good: bool) -> Data:
 
 
 def claim(number: int, kind: bool) -> Data:
-    text = ("Please take your time, it is a lovely plan", "Nonsense, this plan is stupid and so are you")[not kind]
+    text = ("Please take my hand, it is a lovely plan", "Nonsense, this plan is stupid and so are you")[not kind]
     return {"text": f"{text} ({number})."}
 
 
+WHERE = {"start": 0, "end": 19}  # the first words of a claim
+
+
+def span() -> list[dict[str, Any]]:
+    """A region on the first words, as it is when it was taken over from a prediction."""
+    value = {**WHERE, "labels": ["Claim"]}
+    return [{"id": "s1", "from_name": "span", "to_name": "t", "type": "labels", "value": value, "origin": "prediction"}]
+
+
 def marked(kind: bool) -> list[dict[str, Any]]:
-    """A span, what its tone is (both annotators hear the same), and a judgement of the whole."""
-    where = {"start": 0, "end": 6, "text": "Please"}
+    """The region, what its tone is, and a judgement of the whole."""
+    tone = {**WHERE, "choices": ["Soft" if kind else "Harsh"]}
     return [
-        {"id": "s1", "from_name": "span", "to_name": "t", "type": "labels", "value": {**where, "labels": ["Claim"]}},
-        {"id": "s1", "from_name": "tone", "to_name": "t", "type": "choices", "value": {**where, "choices": ["Soft"]}},
+        *span(), {"id": "s1", "from_name": "tone", "to_name": "t", "type": "choices", "value": tone},
         region("mood", "t", "choices", {"choices": ["Glad" if kind else "Sad"]}),
     ]
 
@@ -130,9 +138,10 @@ REGIONS = Kind(
 <Choices name="mood" toName="t"><Choice value="Glad"/><Choice value="Sad"/></Choices></View>""",
     task=claim,
     answer=marked,
-    read=f"[...{CHECKED}, ...[...document.querySelectorAll('.lsf-main-view .htx-highlight')].map(e => e.innerText)]",
-    shown=lambda kind: ["Glad" if kind else "Sad"],  # and neither a span nor a tone, which nobody gave there
-    unpredicted=frozenset({"span", "tone"}),
+    read=f"[...{CHECKED}, "
+    "...[...document.querySelectorAll('.lsf-main-view .htx-highlight')].map(e => e.innerText.trim())]",
+    shown=lambda kind: ["Glad" if kind else "Sad", "Please take my hand" if kind else "Nonsense, this plan"],
+    given=lambda kind: span(),
 )
 
 
@@ -151,14 +160,14 @@ def test_each_annotators_own_answer_is_predicted_and_rendered(
     assert_rendered(label_studio, browser, kind, project, unlabelled, pictures)
 
 
-def test_choices_on_regions_are_votes_and_compared(
+def test_choices_on_regions_are_compared_predicted_and_rendered(
     label_studio: LabelStudio, polyvox: Polyvox, browser: Browser, pictures: Path | None
 ) -> None:
     project, unlabelled = learned(label_studio, polyvox, REGIONS)
     assert_each_is_predicted(label_studio, REGIONS, unlabelled)
     assert_rendered(label_studio, browser, REGIONS, project, unlabelled, pictures)
     (said,) = [each["reason"] for each in overview(polyvox, project)["unmodelled"] if each["name"] == "tone"]
-    assert f"{2 * LABELLED} votes" in said and "alpha is 1.00" in said, said  # here both always said the same
+    assert f"{2 * LABELLED} votes" in said and "alpha is -" in said, said  # here both always differed
 
 
 def overview(polyvox: Polyvox, project: int) -> dict[str, Any]:
