@@ -68,7 +68,6 @@ class Dataset:
     annotators: tuple[str, ...]  # A ids
     controls: dict[str, Targets]
     heldout: NDArray[np.bool_]  # (U,)
-    newest: NDArray[np.float64]  # (U,) time of the last vote on a unit, seconds since the epoch; 0 where unknown
     fold: NDArray[np.int64]  # (U,) inner validation fold of a training unit; -1 when held out
     folds: int  # 1: only fold 0 is validated on
     members_per_fold: int
@@ -113,20 +112,9 @@ def build_dataset(data: TrainingSet, config: LadderConfig, known: Sequence[str] 
     splits = folds if folds > 1 else _SPLITS_OF_ONE
     fold = np.array([-1 if out else fold_of(unit, splits) for unit, out in zip(units, heldout, strict=True)])
     return Dataset(
-        units=units, annotators=annotators, controls=controls, heldout=heldout,
-        newest=_newest(votes, columns, unit_position, len(units)), fold=fold, folds=folds,
+        units=units, annotators=annotators, controls=controls, heldout=heldout, fold=fold, folds=folds,
         members_per_fold=pair,
     )
-
-
-def _newest(
-    votes: Votes, columns: Mapping[str, tuple[NDArray[np.int64], NDArray[np.float32]]],
-    unit_position: NDArray[np.int64], units: int,
-) -> NDArray[np.float64]:
-    found = np.zeros(units)
-    for rows, _ in columns.values():
-        np.maximum.at(found, unit_position[votes.unit[rows]], votes.time[rows])
-    return found
 
 
 _SPLITS_OF_ONE = 4  # a single network is validated on one of four folds

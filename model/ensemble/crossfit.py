@@ -25,6 +25,7 @@ from model.ensemble.pooled import PENALTIES, Pooled, fit_pooled
 from model.ensemble.predictor import Ladder
 from model.ensemble.prior import fit_prior
 from model.ensemble.scores import loss_and_slope, to_scores
+from model.ensemble.seen import Seen, as_well_supported, changed_units, much_is_gone, see
 from model.qumab.batches import TokenStore, VoteTable
 from model.qumab.committee import Committee
 from model.qumab.growth import grow, new_network
@@ -34,7 +35,6 @@ from model.qumab.training import History, train, vote_weights
 Floats = NDArray[np.float64]
 _ENOUGH_SCORED = 20  # votes of a fold given without a pre-annotation; with fewer, all votes of the fold are looked at
 
-_OVERLAP_S = 600.0  # a vote may arrive after one that was given later: so much is gone through twice
 _NEW_SHARE = 0.05  # newcomers matter when they have more of the votes than this
 _NEW_VOTES = 40  # or one of them has as many
 _LOOKED_AT = 500  # units that a brief training is stopped on, or three times those with new votes
@@ -49,9 +49,10 @@ class CrossFit:
     penalties: dict[str, float]  # of the pooled rung, by control
     history: History
     warm: bool
-    brief: bool  # only the units with new votes and some others were gone through
+    brief: bool  # only the units with new or changed votes and some others were gone through
     kept: dict[str, ControlState]  # by control: what stays as it was before a brief training
     learned: NDArray[np.int64]  # (A,) training votes of each annotator when the network last went through all units
+    seen: Seen  # by which the next training tells what has changed
 
 
 def crossfit(
@@ -62,23 +63,26 @@ def crossfit(
 
     A few new votes are learned in a few steps, on their units and some drawn from all others, so that an annotator who
     labels on does not wait for a training over everything; what they cannot change much is kept (`kept`). All units are
-    gone through again once there are a quarter more votes than the last time (`LadderConfig.brief_until`).
+    gone through again once there are a quarter more votes than the last time (`LadderConfig.brief_until`), a fifth of
+    these is gone, or a control has other classes than before.
 
     A short training on top of an earlier one would leave newcomers half learned (on the whole, everybody else is best
     left as they were), so while they matter it takes as long as one from scratch and is stopped on them as much as on
-    all others.
+    all others. It takes as long where a control has other classes than before.
     """
     members = dataset.folds * dataset.members_per_fold
     warm = previous is not None and _fits(previous, members, dataset, store, config)
     votes_now = _training_votes(dataset)
     learned = _aligned(previous.learned, len(votes_now)) if previous is not None and warm else np.zeros_like(votes_now)
     new = newcomers(votes_now, learned)
-    latest, kept = None, dict[str, ControlState]()
+    seen, latest, kept = see(dataset), None, dict[str, ControlState]()
     if previous is not None and warm and not new.any() and votes_now.sum() <= config.brief_until * learned.sum():
-        latest = _latest(dataset, previous.until)
-    if previous is not None and latest is not None:
-        spaces = {name: targets.space for name, targets in dataset.controls.items()}
+        latest = _latest(dataset, seen, previous, config.brief_until)
+    if previous is not None and previous.seen is not None and latest is not None:
+        supported = as_well_supported(seen, previous.seen, config.brief_until)
+        spaces = {name: targets.space for name, targets in dataset.controls.items() if name in supported}
         kept = keep(previous.controls, spaces, len(dataset.annotators))
+        seen = seen.after(previous.seen, kept)
     votes, penalties = {}, {}
     for name in dataset.controls:
         targets = dataset.rows(name, (dataset.fold >= 0) & (dataset.fold < dataset.folds))
@@ -96,14 +100,17 @@ def crossfit(
     return CrossFit(
         committee=committee, votes=votes, penalties=penalties, history=history, warm=warm,
         brief=latest is not None, kept=kept, learned=_learned(votes_now, learned, new, latest),
+        seen=seen,
     )
 
 
-def _latest(dataset: Dataset, until: float) -> NDArray[np.int64] | None:
-    """Training units with votes that came after `until`; None where that is unknown, or true of no or most units."""
-    if until <= 0.0:
+def _latest(dataset: Dataset, seen: Seen, previous: Ladder, most: float) -> NDArray[np.int64] | None:
+    """Training units with votes that `previous` was not trained with; None where all units must be gone through: these
+    are none or most of them, or it is unknown, controls are no more what they were, or too much is gone."""
+    spaces = {name: targets.space for name, targets in dataset.controls.items()}
+    if previous.seen is None or spaces != previous.spaces or much_is_gone(seen, previous.seen, dataset, most):
         return None
-    latest = np.flatnonzero((dataset.newest > until - _OVERLAP_S) & ~dataset.heldout)
+    latest = changed_units(seen, previous.seen, dataset)
     return latest if 0 < 2 * len(latest) < np.count_nonzero(~dataset.heldout) else None
 
 
@@ -188,6 +195,7 @@ def _train(
         network = grow(previous.network, previous.slots, network, slots)
     rows, steps = {name: dataset.rows(name, ~dataset.heldout) for name in spaces}, config.network
     looked_at = _looked_at(dataset, latest, config.seed)
+    same = previous is not None and {name: slot.space for name, slot in previous.slots.items()} == spaces
     history = train(
         network.to(store.device), slots, store,
         VoteTable(rows, {n: _shares(dataset, t, vote_weights(t, steps.tau), members, False) for n, t in rows.items()}),
@@ -195,8 +203,8 @@ def _train(
             n: _shares(dataset, t, _checking(dataset, t, new if previous else None) * looked_at[t.unit], members, True)
             for n, t in rows.items()
         }),
-        steps, seed=config.seed, latest=latest, epochs=_epochs(steps, previous is not None and not new.any(), latest),
-        progress=progress,
+        steps, seed=config.seed, latest=latest, progress=progress,
+        epochs=_epochs(steps, same and not bool(new.any()), latest),
     )
     return Committee(network, spaces, device=device), history
 

@@ -24,6 +24,8 @@ from model.ensemble.given import GivenVotes, given_votes, no_votes
 from model.ensemble.latent import LatentClasses
 from model.ensemble.pooled import Pooled, mean_tokens
 from model.ensemble.scores import to_scores
+from model.ensemble.seen import Seen
+from model.ensemble.seen import from_arrays as seen_from_arrays
 from model.ensemble.stack import Stack
 from model.errors import CheckpointError, ModelError
 from model.numbers import NumberBins, from_json, to_json
@@ -41,18 +43,18 @@ class Ladder:
 
     def __init__(
         self, *, annotators: Sequence[str], controls: Mapping[str, ControlState], committee: Committee | None, dim: int,
-        config: LadderConfig, learned: NDArray[np.int64] | None = None, until: float = 0.0,
+        config: LadderConfig, learned: NDArray[np.int64] | None = None, seen: Seen | None = None,
     ) -> None:
         """`committee` None: no network, no control and no `dim`, as where a project asks for orders alone, which are
         learned elsewhere. `learned` (P,): the training votes of each annotator when the network last went through all
-        units; `until`: the time of the last vote that it was trained with, seconds since the epoch, 0 where unknown."""
+        units; `seen`: what it was trained with, None where unknown."""
         self.annotators = tuple(annotators)
         self.controls = dict(controls)
         self._committee = committee
         self.dim = dim
         self.config = config
         self.learned = np.zeros(len(self.annotators), np.int64) if learned is None else learned
-        self.until = until
+        self.seen = seen
         self._index = {name: index for index, name in enumerate(self.annotators)}
 
     @property
@@ -155,6 +157,7 @@ class Ladder:
         """Write a checkpoint. Raises CheckpointError."""
         network = {} if self._committee is None else self._committee.arrays()
         arrays: checkpoint.Arrays = {f"network.{name}": array for name, array in network.items()}
+        arrays |= {} if self.seen is None else self.seen.arrays()
         controls = []
         for index, (name, state) in enumerate(self.controls.items()):
             arrays |= {f"control.{index}.{key}": array for key, array in _arrays(state).items()}
@@ -167,7 +170,7 @@ class Ladder:
         meta = {
             "annotators": list(self.annotators), "controls": controls, "dim": self.dim, "config": self.config.to_json(),
             "members": 0 if self._committee is None else self._committee.network.members,
-            "learned": self.learned.tolist(), "until": self.until,
+            "learned": self.learned.tolist(),
         }
         checkpoint.save(folder, arrays, meta)
 
@@ -188,7 +191,7 @@ class Ladder:
             return cls(
                 annotators=meta["annotators"], controls=controls, committee=committee, dim=meta["dim"], config=config,
                 learned=np.array(meta.get("learned", [0] * len(meta["annotators"])), np.int64),
-                until=float(meta.get("until", 0.0)),
+                seen=seen_from_arrays(arrays, [item["name"] for item in meta["controls"]]),
             )
         except (KeyError, TypeError, RuntimeError) as error:
             raise CheckpointError(f"the checkpoint {Path(folder).name} lacks a part that a ladder needs") from error

@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.dataset import build_dataset
-from model.ensemble.crossfit import _latest, newcomers
+from model import checkpoint
+from model.ensemble.crossfit import newcomers
 from model.ensemble.ladder import Ladder, fit
 from model.simulate import simulate_annotators
 from model.spaces import SingleChoice, Value
@@ -108,25 +108,18 @@ def test_a_newcomer_to_a_mature_project_is_learned_as_well_as_from_scratch(train
     assert settled.figures["epochs"] <= config.network.warm_epochs
 
 
-WEEKS = 2_000_000.0
-
-
-def _over_time(project, last):
-    """The project with the times of its votes, a task an hour; those on the tasks `last` come weeks later."""
+def _without(project, units):
+    """The project without the votes on some tasks."""
     votes = project.votes
-    late = np.isin(votes.unit, [votes.units.index(f"t{unit}") for unit in last])
-    return replace(project, votes=replace(votes, time=3600.0 * (1.0 + votes.unit) + WEEKS * late))
+    return replace(project, votes=votes.select(~np.isin(votes.unit, [votes.units.index(f"t{u}") for u in units])))
 
 
-def test_a_few_new_votes_are_learned_in_a_few_steps(project, training_set, quick):
-    timed = _over_time(project, range(1, 120, 15))
-    early = replace(timed, votes=timed.votes.select(timed.votes.time < WEEKS))
-    first = fit(training_set(early), quick)
-    assert not first.figures["brief"] and 0.0 < first.ladder.until < WEEKS
-    went_on = fit(training_set(timed), quick, previous=first.ladder)
+def test_a_few_new_votes_are_learned_in_a_few_steps(project, training_set, quick, tmp_path):
+    first = fit(training_set(_without(project, range(1, 120, 15))), quick)
+    assert not first.figures["brief"]
+    went_on = fit(training_set(project), quick, previous=first.ladder)
     assert went_on.figures["brief"] and went_on.figures["warm"]
     assert 0 < went_on.figures["epochs"] <= quick.network.brief_epochs
-    assert went_on.ladder.until > WEEKS
     np.testing.assert_array_equal(went_on.ladder.learned, first.ladder.learned)
     old, new = (each.ladder.controls["label"] for each in (first, went_on))
     assert went_on.figures["kept"] == ["label"] and first.figures["kept"] == []
@@ -136,25 +129,25 @@ def test_a_few_new_votes_are_learned_in_a_few_steps(project, training_set, quick
     tokens = [project.tokens[f"t{u}"] for u in range(0, 120, 5)]
     served = [each.ladder.predict(tokens, ["a0", "a2"])["label"].served for each in (first, went_on)]
     assert 0.0 < np.abs(served[0] - served[1]).mean() < 0.05
-    assert not fit(training_set(project), quick, previous=first.ladder).figures["brief"]  # times unknown
+    first.ladder.save(tmp_path / "r1")
+    loaded = fit(training_set(project), quick, previous=Ladder.load(tmp_path / "r1"))
+    assert loaded.figures["brief"]
+    np.testing.assert_array_equal(loaded.ladder.predict(tokens, ["a0", "a2"])["label"].served, served[1])
+    unknown = Ladder.load(_forgetful(tmp_path / "r1", tmp_path / "r0"))
+    assert unknown.seen is None and not fit(training_set(project), quick, previous=unknown).figures["brief"]
 
 
-def test_a_vote_that_arrived_late_is_among_the_latest(project, training_set, quick):
-    dataset = build_dataset(training_set(_over_time(project, [1, 2])), quick)
-    given = float(dataset.newest.max())
-    (at,) = _latest(dataset, given + 500.0)  # one given after it was read before it
-    assert dataset.units[at] in ("t1", "t2")
-    assert _latest(dataset, given + 3600.0) is None and _latest(dataset, 0.0) is None
+def _forgetful(folder, other):
+    """The checkpoint as it was written before what a training saw was kept."""
+    arrays, meta = checkpoint.load(folder)
+    checkpoint.save(other, {name: array for name, array in arrays.items() if not name.startswith("seen.")}, meta)
+    return other
 
 
-def test_all_votes_are_gone_through_again_when_they_are_a_quarter_more(project, training_set, quick, tmp_path):
-    timed = _over_time(project, [unit for unit in range(120) if unit % 10 in (1, 2, 3, 4)])
-    early = replace(timed, votes=timed.votes.select(timed.votes.time < WEEKS))
+def test_all_votes_are_gone_through_again_when_they_are_a_quarter_more(project, training_set, quick):
+    early = _without(project, [unit for unit in range(120) if unit % 10 in (1, 2, 3, 4)])
     first = fit(training_set(early), quick).ladder
-    first.save(tmp_path / "r1")
-    start = Ladder.load(tmp_path / "r1")
-    assert start.until == first.until
-    all_again = fit(training_set(timed), quick, previous=start)
+    all_again = fit(training_set(project), quick, previous=first)
     assert all_again.figures["warm"] and not all_again.figures["brief"]
     assert all_again.ladder.learned.sum() > 1.25 * first.learned.sum()
 
