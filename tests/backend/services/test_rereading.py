@@ -130,7 +130,7 @@ def test_a_project_that_was_read_before_rereads_were_kept_is_read_whole(at: Benc
     assert caught_up(at, ids)
 
 
-def test_an_outage_during_the_first_walk_that_was_bridged_has_it_read_again(at: Bench) -> None:
+def test_an_outage_that_another_job_noticed_during_the_first_walk_has_all_read_again(at: Bench) -> None:
     fill(at, 2)
     at.store.projects.want_reread()  # another project's job failed meanwhile
     at.reconcile()

@@ -65,6 +65,25 @@ def test_projects_of_an_older_database_keep_what_they_have(url: str) -> None:
     store.close()
 
 
+def test_what_counted_as_read_again_before_rereads_went_in_pieces_does_not_any_more(url: str) -> None:
+    database = Database(create(url), utc_now)
+    settings = config()
+    with database.write() as connection:
+        settings.attributes["connection"] = connection
+        command.upgrade(settings, "0006")
+        connection.execute(text(
+            "INSERT INTO projects (key, label_studio_id, created_epoch, title, label_config, settings, changes,"
+            " cursor_id, last_error, failures, last_reread, reread_wanted)"
+            " VALUES ('7.5', 7, 5, 'old', '<View/>', '{}', 3, 4, '', 0, 1000000, 2000000)"
+        ))
+    database.engine.dispose()
+    store = open_store(url)
+    state = store.projects.sync_state("7.5")
+    assert (state.last_reread, state.reread_begun, state.reread_after, state.cursor_id) == (None, None, 0, 4)
+    assert state.reread_wanted is not None
+    store.close()
+
+
 def test_failed_migration_leaves_nothing_behind(tmp_path: Path) -> None:
     database = Database(create(f"sqlite:///{tmp_path / 'a.sqlite3'}"), utc_now)
     with pytest.raises(RuntimeError, match="power cut"), database.write() as connection:
