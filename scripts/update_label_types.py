@@ -18,8 +18,8 @@ HOW = {
     "paths; ordered (ordinal alpha, mean absolute error) where all classes are numbers or with `ordered=\"true\"`",
     "number": "a distribution over bins: the steps of `min`, `max` and `step` where they are few, else bins of the "
     "votes; the median is predicted, with an 80 % interval; consensus by the votes' median; interval alpha",
-    "ranker": "orders; predicted by Plackett-Luce scores of each annotator, alone or beside other controls; consensus by "
-    "mean rank, with ties and missing items; Kendall's tau; with buckets compared only",
+    "ranker": "orders; predicted by Plackett-Luce scores of each annotator, alone or beside other controls; consensus "
+    "by mean rank, with ties and missing items; Kendall's tau; with buckets compared only",
     "rating": "one of 1 to `maxRating` stars, as ordered classes: ordinal alpha, mean absolute error",
     "pairwise": "left or right",
     "taxonomy": "paths of the tree; one with `maxUsages=\"1\"`, else any set; of a large tree the 256 chosen most",

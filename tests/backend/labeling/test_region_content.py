@@ -103,7 +103,8 @@ def test_entries_of_one_place_are_one_region_with_what_makes_it() -> None:
     label = entry("t", {"start": 0, "end": 2, "text": "So", "labels": ["A"]}, "span", origin="prediction")
     found = drawn_in(TEXT, [label, entry("t", {"start": 0, "end": 2, "text": "So", "choices": ["kind"]}),
                             entry("elsewhere", {"start": 0, "end": 2}), entry("t", {"choices": ["kind"]}),
-                            {"from_name": ["span"], "to_name": "t", "value": {"start": 1}}, {"value": None, "to_name": "t"}, {"value": {"start": 1}, "to_name": ["t"]}])
+                            {"from_name": ["span"], "to_name": "t", "value": {"start": 1}},
+                            {"value": None, "to_name": "t"}, {"value": {"start": 1}, "to_name": ["t"]}])
     (region,) = found.values()
     assert region.entries == (label,) and region.taken_over and region.geometry == {"start": 0, "end": 2, "text": "So"}
     assert isinstance(region, Drawn)
