@@ -114,6 +114,8 @@ def assert_rendered(
     page.goto(f"/projects/{project}/data?task={task}")
     found = _settled(page, kind.read, kind.shown(sort))
     assert found == kind.shown(sort), f"the editor shows {found}"
+    if pictures is not None:
+        page.wait_for_timeout(4000)  # media appear after the answers
     screenshot(page, pictures, f"media-{kind.name}")
 
 
