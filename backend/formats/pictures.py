@@ -25,9 +25,12 @@ USUAL = ("image", "img", "picture", "photo")
 
 
 def picture_field(dataset: Dataset) -> str:
-    """The usual name of a field with pictures that every task has; empty where there is none."""
+    """The usual name of a field with files of pictures that every task has; empty where there is none."""
+    def is_file(value: object) -> bool:
+        return isinstance(value, str) and "://" not in value
+
     return next((name for name in USUAL if dataset.content and all(
-        isinstance(data.get(name), str) for data in dataset.content.values())), "")
+        is_file(data.get(name)) for data in dataset.content.values())), "")
 
 
 def picture_files(dataset: Dataset, folder: Path, field: str) -> dict[str, Path]:
@@ -38,10 +41,14 @@ def picture_files(dataset: Dataset, folder: Path, field: str) -> dict[str, Path]
         named = dataset.content.get(unit, {}).get(field)
         if not isinstance(named, str) or not named:
             raise FormatError(f"The task {unit} names no picture in {field}.")
-        path = (root / named).resolve()
+        try:
+            path = (root / named).resolve()
+            there = path.is_file()
+        except (ValueError, OSError) as error:  # a zero byte, or a name that no file can have
+            raise FormatError(f"What the task {unit} names in {field} can be no file.") from error
         if not path.is_relative_to(root):
             raise FormatError(f"The picture of the task {unit} lies outside the data set.")
-        if not path.is_file():
+        if not there:
             raise FormatError(f"There is no picture {named}, which the task {unit} names in {field}.")
         found[unit] = path
     return found

@@ -133,15 +133,16 @@ class Delivery:
         progress(0.0, "comparing with Label Studio")
         this = self._plan(project, loaded, force=force)
         self._import(this, progress)
-        if self._superseded(this):
-            return {"reason": "Another version was published meanwhile; that one is delivered.", **this.figures}
-        doubled = self._doubled(this)
-        if doubled:
+        superseded = self._superseded(this)
+        if not superseded and (doubled := self._doubled(this)):
             progress(0.8, "deleting doubles of an interrupted import")
             self._drop(this, doubled)
             this = self._plan(project, loaded, force=force)
             self._import(this, progress)
             this.figures["doubled"] = len(doubled)
+            superseded = self._superseded(this)
+        if superseded:
+            return {"reason": "Another version was published meanwhile; that one is delivered.", **this.figures}
         if this.delivery is not None:
             if this.delivery.step is DeliveryStep.IMPORT:
                 self._store_step(this, DeliveryStep.SELECT)
@@ -241,9 +242,9 @@ class Delivery:
                 self._send(this, waiting, sending)
 
     def _superseded(self, this: Round) -> bool:
-        """Whether the version is not the published one any more, so that nothing more is sent, selected or deleted."""
-        published = self._store.versions.published(this.project.key)
-        return published is None or published.name != this.name
+        """Whether another version answers by now, so that nothing more is sent, selected or deleted."""
+        current = self._registry.current(this.project.key)
+        return current is None or current.name != this.name
 
     def _items(self, this: Round, ids: Sequence[int]) -> Iterator[Item]:
         """The predictions to send for a chunk of tasks, consensus before own, tasks ascending."""

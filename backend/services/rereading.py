@@ -5,8 +5,8 @@ its database is locked, the task keeps its old `updated_at` and no walk sees the
 day, and where no walk ever read a project whole, every known task is read by its id.
 
 Invariants
-- A job reads a piece and hands over, with a pause as long as the piece took: nobody's new votes and no other project
-  wait behind more than one piece. It has its own kind of job, in the lane that reads whole projects.
+- A job reads a piece and hands over, with a pause as long as the piece took; every other job of the lane that reads
+  whole projects goes first, so none waits behind more than one piece, and nobody's new votes wait at all.
 - How far it came is stored after each batch; what was stopped or failed goes on there, and nothing begins before the
   unfinished one has ended. What Label Studio failed at meanwhile has all of them read once more.
 - Rereads begin at most so often that Label Studio is asked for `REREAD_RATE` tasks a second on the average, of all
@@ -16,6 +16,7 @@ Invariants
 
 from __future__ import annotations
 
+import logging
 import time
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,6 +25,8 @@ from backend.errors import JobFailed, LabelStudioError
 from backend.ports import Clock, LabelStudio, Progress, Store
 from backend.records import JobKind, SyncState
 from backend.services.reading import Reader, failed, recovered
+
+log = logging.getLogger(__name__)
 
 REREAD_EVERY = timedelta(days=1)
 REREAD_RATE = 20.0  # tasks a second
@@ -75,8 +78,21 @@ class Rereading:
         return {**totals, "left": len(left), "pause_s": round(time.monotonic() - started, 1)}
 
     def _batch(self, key: str, ids: list[int], totals: dict[str, int]) -> None:
+        """Halved where Label Studio is well and fails at it, so that one task does not keep all others from being read."""
         project = self._reader.known(key)  # events go on meanwhile, and may bring another configuration
-        raw = self._label_studio.tasks_by_id(project.label_studio_id, ids)
+        try:
+            raw = self._label_studio.tasks_by_id(project.label_studio_id, ids)
+        except LabelStudioError as error:
+            if not error.retry:
+                raise
+            self._reader.refresh(project)  # raises where Label Studio is away
+            if len(ids) == 1:
+                log.warning("Label Studio fails at task %d of project %s; it is left out: %s", ids[0], key, error)
+                totals["unreadable"] += 1
+                return
+            for half in (ids[: len(ids) // 2], ids[len(ids) // 2 :]):
+                self._batch(key, half, totals)
+            return
         taken = self._reader.take_page(project, self._reader.config(project), list(raw.values()))
         totals["read"] += len(ids)
         totals["changed_votes"] += taken.changed_votes

@@ -28,6 +28,10 @@ _COLLISIONS = 5  # how often a claim that lost a race looks again before it leav
 _SILENT = "The job process stopped answering."
 
 
+# Whose turn it is. What is read again in pieces waits for everything else that may run in its lane.
+_TURN = (case((jobs.c.kind == JobKind.REREAD.value, 1), else_=0), jobs.c.not_before, jobs.c.created_at, jobs.c.id)
+
+
 class SqlJobStore:
     """`ports.JobStore` on a database."""
 
@@ -170,7 +174,7 @@ class SqlJobStore:
         statement = (
             select(jobs.c.id)
             .where(jobs.c.kind.in_([kind.value for kind in kinds]), waits | _silent(now))
-            .order_by(jobs.c.not_before, jobs.c.created_at, jobs.c.id)
+            .order_by(*_TURN)
             .limit(limit)
         )
         with self._db.read() as connection:
@@ -210,7 +214,7 @@ class SqlJobStore:
         due = (
             select(jobs)
             .where(jobs.c.state == JobState.QUEUED.value, jobs.c.not_before <= now, ~same_runs)
-            .order_by(jobs.c.not_before, jobs.c.created_at, jobs.c.id)
+            .order_by(*_TURN)
             .limit(1)
             .with_for_update(skip_locked=True)
         )

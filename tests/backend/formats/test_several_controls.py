@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from backend.formats import open_dataset, save_dataset
 from backend.formats.errors import FormatError
 from backend.formats.pictures import PictureFiles, picture_field, picture_files
 from model.errors import ContentError
+from model.spaces import Value
+from model.votes import Vote, Votes
 
 
 def folder(path: Path, meta: Mapping[str, object], **files: list[tuple[str, str, str]]) -> Path:
@@ -98,3 +101,16 @@ def test_a_picture_outside_the_folder_is_never_opened(tmp_path: Path) -> None:
         (path / "tasks.jsonl").write_text("".join(json.dumps(each) + "\n" for each in tasks))
         with pytest.raises(FormatError, match="lies outside the data set"):
             picture_files(open_dataset(path), path, "image")
+
+
+@pytest.mark.parametrize("named", ["a\u0000b", "x" * 5000])
+def test_what_can_be_no_file_is_said_in_a_sentence(named: str, tmp_path: Path) -> None:
+    dataset = SimpleNamespace(votes=Votes.from_votes([
+        Vote(unit="1", annotator="a", control="c", value=Value.of_class("x"))]), content={"1": {"image": named}})
+    with pytest.raises(FormatError, match="task 1"):
+        picture_files(dataset, tmp_path, "image")  # type: ignore[arg-type]
+
+
+def test_addresses_are_no_files() -> None:
+    tasks = {"1": {"image": "https://example.org/a.png", "text": "x"}, "2": {"image": "b.png", "text": "y"}}
+    assert picture_field(SimpleNamespace(content=tasks)) == ""  # type: ignore[arg-type]

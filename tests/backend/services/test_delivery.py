@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -374,6 +375,15 @@ def test_a_version_published_while_another_is_sent_ends_that_delivery(
     shop.clock.forward(1)
     assert deliver(shop, shelf)["version"] == "consensus@r2"
     assert set(shelf.of("consensus@r2")) == OPEN and shelf.of("consensus@r1") == {}
+
+
+def test_where_the_newest_checkpoint_is_lost_the_one_before_is_delivered(shop: Workshop, shelf: PredictionShelf) -> None:
+    shop.publish()
+    newest = shop.store.versions.published(KEY)
+    assert newest is not None and newest.name == "r2"
+    shutil.rmtree(shop.settings.model_dir / newest.path)
+    assert deliver(shop, shelf)["version"] == "consensus@r1"
+    assert set(shelf.of("consensus@r1")) == OPEN and shelf.selected == "consensus@r1"
 
 
 def test_what_label_studio_refuses_for_good_is_not_retried(shop: Workshop, shelf: PredictionShelf) -> None:

@@ -210,3 +210,40 @@ def test_a_label_studio_that_was_set_up_anew_is_not_read_as_the_old_one(at: Benc
     at.studio.projects[at.project_id]["created_at"] = "2031-01-01T00:00:00+00:00"
     with pytest.raises(JobFailed, match="set up anew"):
         at.reread()
+
+
+def test_a_task_at_which_label_studio_fails_keeps_no_other_from_being_read(at: Bench) -> None:
+    ids = unstamped(at)
+    original, asked = at.studio.tasks_by_id, []
+
+    def fails(project_id: int, task_ids: Any) -> dict[int, dict[str, Any]]:
+        asked.append(list(task_ids))
+        if ids[1] in task_ids:
+            raise LabelStudioError("Label Studio answered 500.", retry=True)
+        return original(project_id, task_ids)
+
+    at.studio.tasks_by_id = fails  # type: ignore[method-assign]
+    outage(at)
+    assert at.reconcile()["reread"] is True
+    assert job(at) | {"pause_s": 0.0} == {"read": 3, "changed_votes": 2, "unreadable": 1, "left": 0, "pause_s": 0.0}
+    assert (ids[0], "6") in at.labels() and at.labels()[ids[2], "5"] == "C"
+    assert len(asked) <= 7
+    at.studio.now += timedelta(hours=1)
+    assert at.reconcile()["reread"] is False
+
+
+def test_while_label_studio_is_away_nothing_is_left_out(at: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = unstamped(at)
+    outage(at)
+    assert at.reconcile()["reread"] is True
+
+    def away(*arguments: Any) -> Any:
+        raise DOWN
+
+    with monkeypatch.context() as patch:
+        patch.setattr(at.studio, "tasks_by_id", away)
+        patch.setattr(at.studio, "project", away)
+        with pytest.raises(JobFailed):
+            at.reread()
+    job(at)
+    assert caught_up(at, ids)

@@ -124,6 +124,14 @@ def test_kinds_and_order(store: SqlStore, clock: FakeClock) -> None:
     assert [job.kind for job in (claim(store), claim(store)) if job] == [JobKind.DELIVER, JobKind.TRAIN]
 
 
+def test_what_is_read_again_in_pieces_goes_last(store: SqlStore, clock: FakeClock) -> None:
+    """However long it waited: otherwise many projects that are read again would keep a comparison waiting."""
+    again = store.jobs.enqueue(JobKind.REREAD, KEY, not_before=clock.now - timedelta(seconds=9))
+    new = store.jobs.enqueue(JobKind.RECONCILE, KEY)
+    assert store.jobs.due([JobKind.REREAD, JobKind.RECONCILE], limit=5) == [new.id, again.id]
+    assert [job.kind for job in (claim(store), claim(store)) if job] == [JobKind.RECONCILE, JobKind.REREAD]
+
+
 def test_a_lease_that_ran_out_is_taken_over_and_fails_in_the_end(store: SqlStore, clock: FakeClock) -> None:
     job_id = store.jobs.enqueue(JobKind.TRAIN, KEY).id
     for attempt in (1, 2, 3):
