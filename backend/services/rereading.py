@@ -78,7 +78,7 @@ class Rereading:
         return {**totals, "left": len(left), "pause_s": round(time.monotonic() - started, 1)}
 
     def _batch(self, key: str, ids: list[int], totals: dict[str, int]) -> None:
-        """Halved where Label Studio is well and fails at it, so that one task does not keep all others from being read."""
+        """Halved where Label Studio is well and fails at it, so that one task keeps no other from being read."""
         project = self._reader.known(key)  # events go on meanwhile, and may bring another configuration
         try:
             raw = self._label_studio.tasks_by_id(project.label_studio_id, ids)

@@ -377,7 +377,7 @@ def test_a_version_published_while_another_is_sent_ends_that_delivery(
     assert set(shelf.of("consensus@r2")) == OPEN and shelf.of("consensus@r1") == {}
 
 
-def test_where_the_newest_checkpoint_is_lost_the_one_before_is_delivered(shop: Workshop, shelf: PredictionShelf) -> None:
+def test_where_the_newest_checkpoint_is_lost_the_last_one_is_delivered(shop: Workshop, shelf: PredictionShelf) -> None:
     shop.publish()
     newest = shop.store.versions.published(KEY)
     assert newest is not None and newest.name == "r2"
