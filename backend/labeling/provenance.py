@@ -31,6 +31,11 @@ def provenance_of(regions: Sequence[Mapping[str, Any]], annotation: Annotation) 
     return Provenance.IMPORTED if annotation.imported else Provenance.MANUAL
 
 
+def is_taken_over(region: Mapping[str, Any]) -> bool:
+    """Whether a region came from a prediction and is unchanged."""
+    return region.get("origin") == _TAKEN_OVER
+
+
 def is_echo(provenance: Provenance) -> bool:
     """Whether a pre-annotation was on the screen when the vote was given."""
     return provenance in (Provenance.ACCEPTED, Provenance.CHANGED)

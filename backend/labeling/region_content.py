@@ -5,8 +5,9 @@ box, an ellipse or a polygon on an `Image` is the rectangle around it. Every oth
 video, of a dialogue, a brush stroke) is read as the whole task: it can be told from regions of other tasks, not of its
 own.
 
-Invariants: whatever geometry comes in, the outcome is a content or a sentence that says why there is none; contents of
-regions have the layout of those of tasks, so that one network reads both.
+Invariants: of a result only what makes a region and the answers that are learned are read, nobody's free text; whatever
+geometry comes in, the outcome is a content or a sentence that says why there is none; contents of regions have the
+layout of those of tasks, so that one network reads both.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ from backend.labeling.controls.per_region import GEOMETRY, place_of
 from backend.labeling.objects import MediaTag, ObjectTag, defined
 
 WORDS = frozenset({"text", "globalOffsets"})  # of a span, beside its geometry
+# Types of a result that make a region, beside those that end in "labels". A list of what may be shown again, and none
+# of what may not: free text on a region must never pass for its shape.
+_MARKS = frozenset({
+    "bitmask", "brush", "ellipse", "keypoint", "polygon", "rectangle", "vector", "videorectangle", "videovector",
+})
 Shown = Mapping[str, Any]
 
 
@@ -35,7 +41,6 @@ class Drawn:
     item_index: object  # of several images, which; None where there is one
     geometry: Mapping[str, Any]  # with the words of a span
     entries: tuple[Shown, ...]  # of the result: what makes the region, without answers on it
-    taken_over: bool  # from a prediction, unchanged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,7 @@ def drawn_in(config: LabelConfig, result: Iterable[Shown]) -> dict[str, Drawn]:
         value, to_name, name = entry.get("value"), entry.get("to_name"), entry.get("from_name")
         if not isinstance(value, Mapping) or not isinstance(to_name, str) or not isinstance(name, str):
             continue
-        if to_name in judged and PARTS & set(value):
+        if to_name in judged and PARTS & set(value) and (name in config.regional or _marks(entry)):
             found.setdefault(place_of(entry, value), []).append(entry)
     return {place: _drawn(config, place, entries) for place, entries in found.items()}
 
@@ -78,9 +83,13 @@ def _drawn(config: LabelConfig, place: str, entries: Sequence[Shown]) -> Drawn:
     value = {key: each for entry in entries for key, each in entry["value"].items() if key in GEOMETRY | WORDS}
     shapes = tuple(entry for entry in entries if entry.get("from_name") not in config.regional)
     return Drawn(
-        place=place, to_name=str(first["to_name"]), item_index=first.get("item_index"), geometry=value, entries=shapes,
-        taken_over=any(entry.get("origin") == "prediction" for entry in shapes),
-    )
+        place=place, to_name=str(first["to_name"]), item_index=first.get("item_index"), geometry=value, entries=shapes)
+
+
+def _marks(entry: Shown) -> bool:
+    """Whether an entry of a result makes a region, whatever else is said of it."""
+    kind = entry.get("type")
+    return isinstance(kind, str) and (kind in _MARKS or kind.endswith("labels"))
 
 
 def _words(tag: ObjectTag, data: Mapping[str, Any], span: Mapping[str, Any]) -> tuple[str, str]:

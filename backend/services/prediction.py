@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -82,7 +82,8 @@ class Prediction:
         wanted, arm = self._who_wants(project, tasks, votes)
         ready = self._ready(loaded, config, tasks, wanted, until=until)
         made = self.compute(project, loaded, config, list(ready.values()), votes, until=until,
-                            offered={int(task["id"]): [*offered_by(task), *drawn] for task in tasks})
+                            offered={int(task["id"]): offered_by(task) for task in tasks},
+                            asked={int(task["id"]): drawn for task in tasks} if drawn else {})
         computed = dict(zip(ready, made, strict=True))
         answers = [_listed(computed[row]) if row in computed else [] for row in range(len(tasks))]
         visible = [int(task["id"]) for task, answer in zip(tasks, answers, strict=True) if answer]
@@ -93,10 +94,12 @@ class Prediction:
         self, project: Project, loaded: Loaded, config: LabelConfig, tasks: Sequence[ReadyTask],
         votes: Sequence[StoredVote], *, until: float | None = None,
         offered: Mapping[int, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
+        asked: Mapping[int, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
     ) -> list[TaskPredictions]:
         """Own and consensus predictions of each task, in order, from one forward; `votes` are those on these tasks.
 
-        `offered` are results of other predictions whose regions are answered for, `until` when regions must be encoded.
+        `offered` are results of other predictions whose regions are answered for, `asked` is what whoever asks has
+        drawn, `until` when regions must be encoded.
 
         Their tokens must come from the encoder that the version was trained on. Where Label Studio cannot tell
         annotators apart, tasks in the control arm keep but the score of their consensus.
@@ -111,14 +114,17 @@ class Prediction:
                                echo_weight=settings.echo_weight)
         if settings.region_attention and loaded.ladder.reads:
             shaped = with_attention(self._features, loaded, config, tasks, shaped)
-        regions = regions_for(self._store, project.key, loaded, config, tasks, offered)
+        regions = regions_for(self._store, project.key, loaded, config, tasks, offered, asked)
         if regions:
             shaped = with_regions(
                 self._features, loaded, config, tasks, shaped, votes, regions, shared=settings.shared_regions,
-                seconds=None if until is None else until - self._seconds())
+                seconds=None if until is None else partial(self._left, until))
         if settings.middleware:
             return shaped
         return [_withhold(one) if self.task_withheld(project, one.task_id) else one for one in shaped]
+
+    def _left(self, until: float) -> float:
+        return until - self._seconds()
 
     def task_withheld(self, project: Project, task_id: int) -> bool:
         """Whether a whole task is in the control arm; only where the middleware is absent."""

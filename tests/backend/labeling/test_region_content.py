@@ -100,11 +100,21 @@ def test_other_regions_are_read_as_their_task() -> None:
 
 
 def test_entries_of_one_place_are_one_region_with_what_makes_it() -> None:
-    label = entry("t", {"start": 0, "end": 2, "text": "So", "labels": ["A"]}, "span", origin="prediction")
+    label = entry("t", {"start": 0, "end": 2, "text": "So", "labels": ["A"]}, "span", type="labels")
     found = drawn_in(TEXT, [label, entry("t", {"start": 0, "end": 2, "text": "So", "choices": ["kind"]}),
                             entry("elsewhere", {"start": 0, "end": 2}), entry("t", {"choices": ["kind"]}),
                             {"from_name": ["span"], "to_name": "t", "value": {"start": 1}},
                             {"value": None, "to_name": "t"}, {"value": {"start": 1}, "to_name": ["t"]}])
     (region,) = found.values()
-    assert region.entries == (label,) and region.taken_over and region.geometry == {"start": 0, "end": 2, "text": "So"}
+    assert region.entries == (label,) and region.geometry == {"start": 0, "end": 2, "text": "So"}
     assert isinstance(region, Drawn)
+
+
+@pytest.mark.parametrize("kind", ["textarea", "datetime", "chatmessage", "customanything", None])
+def test_free_text_on_a_region_is_neither_its_shape_nor_its_words(kind: str | None) -> None:
+    where = {"start": 0, "end": 2, "text": "So"}
+    label = entry("t", {**where, "labels": ["A"]}, "span", type="labels")
+    remark = entry("t", {**where, "text": ["a private remark"]}, "why", type=kind)
+    (region,) = drawn_in(TEXT, [label, remark, entry("t", {**where, "choices": ["kind"]}, type="choices")]).values()
+    assert region.entries == (label,) and region.geometry == where
+    assert drawn_in(TEXT, [remark]) == {}

@@ -15,6 +15,7 @@ from backend.bootstrap import Services
 from backend.jobs import RUNNERS
 from backend.labeling import parse_config, read_task
 from backend.records import Job, JobKind
+from backend.services import region_answers
 from backend.services.prediction import Predictions
 from backend.services.regions import OURS, known_regions, region_contents
 from backend.services.training import Material
@@ -23,7 +24,8 @@ from model.spaces import Value
 from tests.backend.services.politeness import KEY, LABEL_STUDIO_ID
 from tests.backend.services.workshop import LEARNING, Workshop, workshop
 
-XML = """<View><Labels name="span" toName="t"><Label value="Claim"/></Labels><Text name="t" value="$text"/>
+XML = """<View><Labels name="span" toName="t"><Label value="Claim"/>
+<Label value="Fact"/></Labels><TextArea name="why" toName="t" perRegion="true"/><Text name="t" value="$text"/>
 <Choices name="tone" toName="t" perRegion="true"><Choice value="soft"/><Choice value="harsh"/></Choices>
 <Rating name="force" toName="t" perRegion="true" maxRating="3"/></View>"""
 CONFIG = parse_config(XML)
@@ -31,6 +33,8 @@ KIND, UNKIND = ("please kindly thanks", "lovely gentle dear"), ("stupid rude non
 LABELLED = 28
 QUICK = replace(LEARNING, network=replace(LEARNING.network, epochs=12))
 CAME, BY_HAND, UNANSWERED, AGREED, FRESH, BAD = range(LABELLED + 1, LABELLED + 7)
+EDITED, REMARKED = LABELLED + 7, LABELLED + 8
+REMARK = "a private remark"
 
 
 def words(task: int) -> tuple[str, str]:
@@ -51,6 +55,22 @@ def span(task: int, said: str, *, origin: str = "manual", **beside: Any) -> list
              "value": {**where, "labels": ["Claim"]}}]
     return made + [{"id": f"s{start}", "from_name": name, "to_name": "t", "type": kind, "origin": "manual",
                     "value": {**where, kind: value}} for name, (kind, value) in beside.items()]
+
+
+def renamed(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With another label on the region."""
+    return [{**entry, "value": {**entry["value"], "labels": ["Fact"]}} if entry["from_name"] == "span" else entry
+            for entry in made]
+
+
+def remarked(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With free text on the region."""
+    return [*made, {**made[0], "from_name": "why", "type": "textarea",
+                    "value": {**made[0]["value"], "text": [REMARK]}}]
+
+
+def labels(result: list[dict[str, Any]]) -> list[str]:
+    return [each["value"]["labels"][0] for each in result if each["from_name"] == "span"]
 
 
 def answered(task: int, turned: bool, origin: str = "prediction") -> list[dict[str, Any]]:
@@ -78,6 +98,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
         task_json(AGREED, a3=answered(AGREED, False, "manual"), a4=answered(AGREED, False, "manual")),
         task_json(FRESH),
         task_json(BAD, a3=[{**entry, "value": {**entry["value"], "end": 999}} for entry in answered(BAD, False)]),
+        task_json(EDITED, a3=renamed(span(EDITED, words(EDITED)[0], origin="prediction-changed")),
+                  a4=span(EDITED, words(EDITED)[0], origin="prediction")),
+        task_json(REMARKED, a3=remarked(renamed(span(REMARKED, words(REMARKED)[0]))),
+                  a1=span(REMARKED, words(REMARKED)[0]), a4=remarked(span(REMARKED, words(REMARKED)[1],
+                                                                          origin="prediction"))),
     ]  # fmt: skip
     shop.store.tasks.take_over(KEY, [
         read_task(CONFIG, each, project_id=LABEL_STUDIO_ID, control_arm_percent=0.0, shown_since=None,
@@ -159,6 +184,51 @@ def test_what_somebody_drew_is_answered_for_them_alone(shop: Workshop) -> None:
     assert all(entry["id"].startswith(OURS) for entry in made.own["1"]["result"])
 
 
+def test_what_one_changed_is_shown_to_nobody_as_what_the_task_came_with(shop: Workshop) -> None:
+    found = ask(shop, EDITED)
+    assert set(found) == {"1", "2", "3", "4", "consensus"}, "nobody answered yet"
+    assert {label for result in found.values() for label in labels(result)} == {"Claim"}
+
+
+def test_free_text_on_a_region_is_shown_to_nobody_and_each_gets_the_region_as_they_drew_it(shop: Workshop) -> None:
+    loaded, project = shop.registry.published(KEY), shop.store.projects.get(KEY)
+    assert loaded is not None and project is not None
+    ready = shop.prediction._ready(loaded, CONFIG, [{"id": REMARKED, "data": data(REMARKED)}], [["1", "2", "3"]],
+                                   until=1e9)
+    (made,) = shop.prediction.compute(project, loaded, CONFIG, list(ready.values()), [])
+    drew, came = words(REMARKED)
+    assert made.consensus is not None and REMARK not in repr(made)
+    assert set(tones(made.own["1"]["result"])) == {drew, came} == set(tones(made.own["3"]["result"]))
+    assert set(tones(made.own["2"]["result"])) == {came} == set(tones(made.consensus["result"]))
+    assert sorted(labels(made.own["3"]["result"])) == ["Claim", "Fact"]
+    assert labels(made.own["1"]["result"]) == ["Claim"] * 2
+
+
+def test_what_is_drawn_while_asking_does_not_pass_for_what_the_task_came_with(shop: Workshop) -> None:
+    mine = span(FRESH, words(FRESH)[0])
+    given = ask(shop, FRESH, drawn=mine)["1"]
+    assert given and all(entry["id"].startswith(OURS) for entry in given)
+    assert ask(shop, FRESH, predictions=[{"result": given, "model_version": "annotator:1@r1"}]) == {}
+    again = ask(shop, UNANSWERED, drawn=span(UNANSWERED, words(UNANSWERED)[0]))
+    assert all(entry["id"].startswith(OURS) for result in again.values() for entry in result)
+
+
+def test_no_more_than_a_piece_of_the_regions_is_held_at_once(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, texts = ask(shop, CAME), shop.features.texts_within
+    asked: list[list[str]] = []
+
+    def counted(contents: list[str], **more: Any) -> Any:
+        asked.append(contents)
+        return texts(contents, **more)
+
+    monkeypatch.setattr(shop.features, "texts_within", counted)
+    monkeypatch.setattr(region_answers, "AT_ONCE", 1)
+    assert tones(ask(shop, CAME)["1"]) == tones(whole["1"])
+    assert sorted(asked[-2:]) == sorted([said] for said in words(CAME))
+
+
 def test_taking_over_ones_own_region_does_not_show_it_to_others(shop: Workshop) -> None:
     mine = [{**entry, "id": OURS + "x", "origin": "prediction"} for entry in span(FRESH, words(FRESH)[0])]
     assert ask(shop, FRESH, predictions=[{"result": mine, "model_version": "annotator:1@r1"}]) == {}
@@ -196,5 +266,5 @@ def test_the_encoding_job_encodes_regions_and_names_those_that_cannot_be_read(sh
     figures = RUNNERS[JobKind.ENCODE](cast(Services, SimpleNamespace(store=shop.store, features=shop.features)), job,
                                       lambda fraction, note: None)
     assert figures["left_out"] == {"The region on a Text ends beyond it.": [BAD]}
-    assert figures["texts"] == BAD + 2 * (LABELLED + 3) + 1, "tasks, two regions each, and the one without an answer"
+    assert figures["texts"] == REMARKED + 2 * (LABELLED + 3) + 4, "tasks, two regions each, and those without an answer"
     assert shop.features.cached([*words(UNANSWERED)[:1], *words(AGREED)]) == [True] * 3
