@@ -88,6 +88,18 @@ def prediction_tabs(page: Page) -> list[str]:
     return [str(tab) for tab in tabs]
 
 
+def settled(page: Page, read: str, wanted: list[str]) -> list[str]:
+    """What a JavaScript expression reads once it has read `wanted` for SETTLED_S, or when patience is over."""
+    deadline, since = time.monotonic() + PATIENCE_S, time.monotonic()
+    while True:
+        found, now = list(page.evaluate(read)), time.monotonic()
+        if found != wanted:
+            since = now
+        if now - since >= SETTLED_S or now > deadline:
+            return found
+        page.wait_for_timeout(100)
+
+
 def screenshot(page: Page, folder: Path | None, name: str) -> None:
     """Keep a picture, when a folder for pictures was given."""
     if folder is not None:

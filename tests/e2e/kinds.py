@@ -5,18 +5,17 @@ Two annotators see the same tasks and answer by opposite rules, so a model of th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 from demo.client import Client
 from labelstudio.control_arm import in_control_arm
-from tests.e2e.browser import PATIENCE_S, SETTLED_S, log_in, screenshot
+from tests.e2e.browser import log_in, screenshot, settled
 from tests.e2e.conftest import CONTROL_ARM_PERCENT
 from tests.e2e.polyvox import Polyvox, serve
 from tests.e2e.server import LabelStudio
@@ -112,23 +111,11 @@ def assert_rendered(
     )
     page = log_in(browser, label_studio, account)
     page.goto(f"/projects/{project}/data?task={task}")
-    found = _settled(page, kind.read, kind.shown(sort))
+    found = settled(page, kind.read, kind.shown(sort))
     assert found == kind.shown(sort), f"the editor shows {found}"
     if pictures is not None:
         page.wait_for_timeout(4000)  # media appear after the answers
     screenshot(page, pictures, f"media-{kind.name}")
-
-
-def _settled(page: Page, read: str, wanted: list[str]) -> list[str]:
-    """What the editor shows once it has shown `wanted` for SETTLED_S, or when patience is over."""
-    deadline, since = time.monotonic() + PATIENCE_S, time.monotonic()
-    while True:
-        found, now = list(page.evaluate(read)), time.monotonic()
-        if found != wanted:
-            since = now
-        if now - since >= SETTLED_S or now > deadline:
-            return found
-        page.wait_for_timeout(100)
 
 
 def answers(result: Sequence[dict[str, Any]]) -> dict[str, list[str]]:

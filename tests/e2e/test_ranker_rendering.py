@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from backend.labeling import parse_config
 from labelstudio.control_arm import in_control_arm
 from model.spaces import Value, ValueKind
-from tests.e2e.browser import log_in
+from tests.e2e.browser import log_in, settled
 from tests.e2e.conftest import CONTROL_ARM_PERCENT
 from tests.e2e.server import LabelStudio
 
@@ -35,6 +35,7 @@ def test_an_order_is_shown(label_studio: LabelStudio, browser: Browser, pictures
     page = log_in(browser, label_studio, who)
     page.goto(f"/projects/{project}/data?task={task}")
     page.wait_for_selector(".htx-ranker-item")
-    assert page.evaluate(SHOWN) == ["three", "one", "four", "two"]
+    found = settled(page, SHOWN, ["three", "one", "four", "two"])
+    assert found == ["three", "one", "four", "two"]
     if pictures is not None:
         page.screenshot(path=pictures / "ranker.png")

@@ -109,9 +109,10 @@ def test_the_loop_goes_on_whatever_is_killed(label_studio: LabelStudio, tmp_path
         labelling.label(OPEN_TASKS + FIRST, LATER)
         until(lambda: polyvox.store.tasks.dirty_count(key) >= LATER / 2, "marks", 10)
         machine = stack.enter_context(job_machine(label_studio, polyvox, tmp_path, redis.url))
+        until(lambda: lane_processes(tmp_path, "heavy"), "the lane")
+        (heavy,) = lane_processes(tmp_path, "heavy")  # before the training, which may be shorter than looking it up
         training = (JobKind.TRAIN, JobState.RUNNING)
         until(lambda: training in {(job.kind, job.state) for job in polyvox.store.jobs.recent(key)}, "a training")
-        (heavy,) = lane_processes(tmp_path, "heavy")
         os.kill(heavy, signal.SIGKILL)
         killed_at = time.monotonic()
         polyvox.wait_for_version(project, "r2")
