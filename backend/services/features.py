@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from backend.labeling.content import unpack
 from backend.ports import Progress
 from backend.services.token_cache import TokenCache
 from model.errors import ModelError
@@ -172,5 +173,11 @@ def _failures(encoder: Encoder, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _shortest_first(texts: Iterable[str]) -> list[str]:
-    """Unique texts by length: a batch of similar lengths is padded little, and a deadline is met by the most texts."""
-    return sorted(dict.fromkeys(texts), key=len)
+    """Unique texts by length: a batch of similar lengths is padded little, and a deadline is met by the most texts.
+    Those with media come last, by where these are: parts of a picture that share a batch share its decoding."""
+
+    def place(packed: str) -> tuple[list[tuple[str, str, int]], int]:
+        content = unpack(packed)
+        return [(one.modality, one.address, content.task or 0) for one in content.media], len(packed)
+
+    return sorted(dict.fromkeys(texts), key=place)

@@ -2,7 +2,7 @@
 
 A box is (x, y, width, height, degrees) as Label Studio has it: percent of the picture as people see it, turned
 clockwise about its upper left corner. Of a turned box the upright rectangle around it counts; what lies outside the
-picture is cut off. The picture is decoded once for all of its boxes, within the limits of `pictures`.
+picture is cut off. The picture is decoded once for all of its boxes in one call, within the limits of `pictures`.
 """
 
 from __future__ import annotations

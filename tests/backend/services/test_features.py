@@ -13,6 +13,7 @@ import lmdb
 import numpy as np
 import pytest
 
+from backend.labeling.content import Content, Medium, pack, unpack
 from backend.services.features import Features
 from backend.services.token_cache import TokenCache
 from tests.backend.encoders import WordHashEncoder
@@ -243,3 +244,15 @@ def test_a_cache_opened_before_a_fork_works_in_the_child(tmp_path: Path) -> None
     process.join(30)
     assert process.exitcode == 0
     assert [entry is not None for entry in cache.get("e", ["before", "child", "never"])] == [True, True, False]
+
+
+def test_parts_of_one_picture_are_encoded_together_after_the_texts(tmp_path: Path) -> None:
+    encoder = WordHashEncoder()
+    source = Features(encoder_factory=lambda: encoder, folder=tmp_path, max_mb=8, batch_size=4)
+    parts = [pack(Content(text="", modalities=("image",), media=(
+        Medium(modality="image", address=f"https://h/{picture}.png", box=(float(box) ** 3, 0.0, 5.0, 5.0, 0.0)),)))
+        for box in range(4) for picture in range(3)]
+    source.texts([*parts, "short", "x" * 200])
+    seen = [[one.address for content in call for one in unpack(content).media] for call in encoder.calls]
+    assert [len(set(addresses)) for addresses in seen] == [1, 2, 2, 1], "two texts first, so pictures straddle batches"
+    assert encoder.encoded[:2] == ["short", "x" * 200]
