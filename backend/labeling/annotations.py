@@ -17,7 +17,7 @@ from typing import Any
 from backend.errors import ClientError
 from backend.labeling.config import LabelConfig
 from backend.labeling.control_arm import in_control_arm, task_in_control_arm
-from backend.labeling.provenance import is_echo, is_filled, is_imported, provenance_of
+from backend.labeling.provenance import is_echo, is_filled, is_imported, provenance_of, provenance_on_region
 from backend.records import Annotation, StoredVote, Task, TaskSnapshot
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -102,7 +102,8 @@ def _votes(
         value = control.decode(regions, task.data)
         if value is None:
             continue
-        provenance = provenance_of(regions, annotation)
+        provenance = (provenance_on_region(regions, annotation, shown=shown_since is not None) if place
+                      else provenance_of(regions, annotation))
         echo = is_echo(provenance)
         yield StoredVote(
             unit=f"{task.id}/{place}" if place else str(task.id),

@@ -31,6 +31,14 @@ def provenance_of(regions: Sequence[Mapping[str, Any]], annotation: Annotation) 
     return Provenance.IMPORTED if annotation.imported else Provenance.MANUAL
 
 
+def provenance_on_region(regions: Sequence[Mapping[str, Any]], annotation: Annotation, *, shown: bool) -> Provenance:
+    """Provenance of an answer on a region. Label Studio may write on it the origin of the region that it is on, which
+    then says nothing of the answer: where nothing of ours was shown, an answer by a person counts as made by hand."""
+    found = provenance_of(regions, annotation)
+    said_of_region = found is Provenance.ACCEPTED and any(map(is_taken_over, regions))
+    return Provenance.MANUAL if said_of_region and not shown and not annotation.imported else found
+
+
 def is_taken_over(region: Mapping[str, Any]) -> bool:
     """Whether a region came from a prediction and is unchanged."""
     return region.get("origin") == _TAKEN_OVER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from backend.services.served import as_votes
 from model.errors import ModelError
 from model.evaluate.splits import task_of
 from model.spaces import Value
+from model.votes import Provenance
 
 CONFIG = """<View><Text name="t" value="$text"/><Labels name="span" toName="t"><Label value="Person"/></Labels>
 <View visibleWhen="region-selected"><Choices name="tone" toName="t" perRegion="true"><Choice value="kind"/>
@@ -78,3 +80,19 @@ def test_odd_geometry_is_a_place_too(odd: dict[str, Any]) -> None:
     region = {"from_name": "tone", "to_name": "t", "value": {**odd, "choices": ["kind"]}}
     (vote,) = read(parse_config(CONFIG), [region])
     assert vote.value == Value.of_class("kind")
+
+
+@pytest.mark.parametrize(("since", "more", "provenance"), [
+    (None, {"lead_time": 3.0}, Provenance.MANUAL),
+    (datetime(2026, 11, 1, tzinfo=UTC), {"lead_time": 3.0}, Provenance.ACCEPTED),  # it may be ours
+    (None, {"import_id": 4}, Provenance.ACCEPTED),
+])
+def test_the_origin_of_a_region_says_nothing_of_an_answer_while_nothing_was_shown(
+    since: datetime | None, more: dict[str, Any], provenance: Provenance
+) -> None:
+    made = [answer(0, 5, "choices", ["kind"], "tone") | {"origin": "prediction"}]
+    raw = {"id": 7, "data": {"text": "words"}, "annotations": [
+        {"id": 1, "completed_by": 1, "created_at": "2026-11-28T00:00:00Z", "result": made, **more}]}
+    (vote,) = read_task(parse_config(CONFIG), raw, project_id=1, control_arm_percent=0.0, shown_since=since,
+                        known_annotators={}).votes
+    assert vote.provenance is provenance and vote.shown is (provenance is Provenance.ACCEPTED)
