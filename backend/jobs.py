@@ -34,6 +34,7 @@ BEFORE_STATISTICS = (JobKind.SYNC, JobKind.RECONCILE, JobKind.TRAIN)  # they may
 STATISTICS_DELAY_S = 3.0  # so that a busy project computes its statistics now and then, not after every vote
 GAPS_LOOKED_AT = 5  # newest jobs: one may wait and one may run, and the last that ended is behind them
 ENCODE_BUDGET_S = 60.0  # an encoding job hands over after this long, so that trainings get their turn
+ENCODED_AT_ONCE = 512  # contents whose tokens are in memory; those of pictures take some 130 kB each
 LEFT_OUT_LOGGED = 20  # tasks of a line in the log
 
 
@@ -241,7 +242,9 @@ def _encode(services: Services, job: Job, progress: Progress) -> Figures:
             left_out.setdefault(sentence, []).extend(sorted({int(task_of(unit)) for unit in units}))
         shown += [(int(task_of(unit)), content) for unit, content in regions.items()]
         contents = [content for _, content in shown]
-        services.features.texts(contents)
+        for begin in range(0, len(contents), ENCODED_AT_ONCE):  # of regions there may be any number a task
+            progress(done / max(total, 1), f"encoded {done} of {total} tasks")
+            services.features.texts(contents[begin : begin + ENCODED_AT_ONCE])
         failures = services.features.failures(contents)
         for task_id, content in shown:
             if content in failures and task_id not in left_out.setdefault(failures[content], []):

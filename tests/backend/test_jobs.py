@@ -8,13 +8,14 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from backend.bootstrap import Services
 from backend.errors import JobFailed, LabelStudioError
-from backend.jobs import run_job
+from backend.jobs import RUNNERS, run_job
 from backend.ports import Progress
 from backend.records import Annotation, Job, JobKind, JobState, Task, TaskSnapshot
 from tests.backend.small_services import nothing, small_services
@@ -245,6 +246,17 @@ def test_encoding_fills_the_cache(tmp_path: Path) -> None:
     job = queue_and_run(services, JobKind.ENCODE)
     assert job.figures == {"texts": 99, "left_out": {"The file is gone.": [5, 7]}}
     assert len(cache.seen) == 99 and "" not in cache.seen
+
+
+def test_encoding_holds_a_piece_at_a_time_and_says_so_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, cache = with_tasks(tmp_path, 64)
+    monkeypatch.setattr("backend.jobs.ENCODED_AT_ONCE", 30)
+    told: list[int] = []
+    job = cast(Job, SimpleNamespace(project="1.1", payload={}))
+    figures = RUNNERS[JobKind.ENCODE](services, job, lambda fraction, note: told.append(len(cache.seen)))
+    assert figures["texts"] == 63 and told == [0, 30, 60, 63]
 
 
 def test_long_encoding_goes_on_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
