@@ -95,7 +95,8 @@ def replay(source: Source, name: str, steps: int, seed: int, config: LadderConfi
         previous = grown.ladder
         rows.append({
             "step": step, "votes": int(there.sum()), "seconds": {"incremental": grown_s, "scratch": fresh_s},
-            "brief": grown.figures["brief"], **_scores(story, {"incremental": grown.ladder, "scratch": fresh.ladder}),
+            "brief": grown.figures["brief"], "warm": grown.figures["warm"],
+            **_scores(story, {"incremental": grown.ladder, "scratch": fresh.ladder}),
         })
     return {
         "dataset": name, "seed": seed, "steps": rows, "classes": len(story.problem.space.classes),
@@ -143,12 +144,16 @@ def _scores(story: Story, ladders: dict[str, Ladder]) -> dict[str, Any]:
 
 def report(runs: Sequence[dict[str, Any]]) -> str:
     """Markdown of all replays."""
-    lines = ["# Replay: going on from the last version, or from scratch", "", *(__doc__ or "").split("\n\n")[1:2], ""]
+    lines = [
+        "# Replay: going on from the last version, or from scratch", "", *(__doc__ or "").split("\n\n")[1:2], "",
+        f"Made {', '.join(sorted({_made(run) for run in runs}))}. Votes come {_orders(runs)}.", "",
+        *_overview(runs), "",
+    ]
     titles = ["votes", "accuracy, incremental", "from scratch", "difference, points", "log-loss, incremental",
               "from scratch", "seconds, incremental", "from scratch", "stopped one", "newcomer", "new class"]
     for run in runs:
         rows = [[
-            f"{step['votes']}{' b' if step['brief'] else ''}", _percent(step["all"]["incremental"]),
+            f"{step['votes']}{_kind(step)}", _percent(step["all"]["incremental"]),
             _percent(step["all"]["scratch"]), _points(step["all"]["difference"]),
             *(f"{step['all'][way]['log_loss']:.3f}" for way in ("incremental", "scratch")),
             f"{step['seconds']['incremental']:.1f}", f"{step['seconds']['scratch']:.1f}",
@@ -157,30 +162,60 @@ def report(runs: Sequence[dict[str, Any]]) -> str:
             f"{_percent(step['new_class']['incremental'])} / {_percent(step['new_class']['scratch'])}"
             if run["new_class"] else "two classes",
         ] for step in run["steps"]]
-        lines += [f"## {run['dataset']}, seed {run['seed']}", "", _summary(run), "", *table(titles, rows), ""]
+        lines += [f"## {run['dataset']}, seed {run['seed']}", "", *table(titles, rows), ""]
     lines += [
-        "The first row has nothing to go on from. `b`: the incremental training was brief, over the units with new "
-        "votes and some others; otherwise all units were gone through, for fewer epochs than from scratch, or, while a "
-        "newcomer matters, for as many. Seconds are those of the processor, one thread. The last three columns: "
-        "accuracy on the test votes of the annotator who stopped in the middle, of the one who began there, and of the "
-        "class that appeared there; incremental / from scratch. Before the middle, log-losses hold the test votes for "
-        "a class that nobody has given yet.",
+        "`n`: networks were trained from nothing, as the first time and where votes have doubled since the last time. "
+        "`b`: the incremental training was brief, over the units with new votes and some others; otherwise all units "
+        "were gone through, for fewer epochs than from scratch, or, while a newcomer matters, for as many. Seconds are "
+        "those of the processor, one thread. The last three columns: accuracy on the test votes of the annotator who "
+        "stopped in the middle, of the one who began there, and of the class that appeared there; incremental / from "
+        "scratch. Before the middle, log-losses hold the test votes for a class that nobody has given yet.",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _summary(run: dict[str, Any]) -> str:
-    """One set in two sentences: the order of its votes, and what all steps after the first cost."""
-    steps = run["steps"][1:]
-    order = "in the order of their times" if run["timed"] else "in a random order, since this set has no times"
-    parts = []
-    for what, some in (("steps after the first", steps), ("brief steps", [step for step in steps if step["brief"]])):
-        if some:
-            grown, fresh = (sum(step["seconds"][way] for step in some) for way in ("incremental", "scratch"))
-            gaps = [step["all"]["difference"][0] for step in some]
-            parts.append(f"the {len(some)} {what} took {grown:.0f} s incremental and {fresh:.0f} s from scratch (a "
-                         f"share of {grown / fresh:.2f}), for {100 * np.mean(gaps):+.1f} points on the mean")
-    return f"Votes come {order}. Together " + "; ".join(parts) + "."
+def _overview(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """A row for each run: what all steps after the first cost and how far they are from training from scratch."""
+    titles = ["set", "seed", "steps (n, b)", "seconds, incremental", "from scratch", "share", "difference, points",
+              "log-loss, nats", "worst step", "last step", "brief steps: share", "difference"]
+    rows = []
+    for run in runs:
+        steps = run["steps"][1:]
+        brief = [step for step in steps if step["brief"]]
+        grown, fresh, points, nats = _totals(steps)
+        worst = min((step["all"]["difference"] for step in steps), key=lambda gap: float(gap[0]))
+        few = _totals(brief) if brief else None
+        rows.append([
+            run["dataset"], str(run["seed"]),
+            f"{len(steps)} ({sum(not step['warm'] for step in steps)}, {len(brief)})", f"{grown:.0f}", f"{fresh:.0f}",
+            f"{grown / fresh:.2f}", f"{points:+.1f}", f"{nats:+.3f}", _points(worst),
+            _points(steps[-1]["all"]["difference"]), f"{few[0] / few[1]:.2f}" if few else "",
+            f"{few[2]:+.1f}" if few else "",
+        ])
+    return table(titles, rows)
+
+
+def _totals(steps: Sequence[dict[str, Any]]) -> tuple[float, float, float, float]:
+    """Seconds incremental and from scratch, and the mean differences in points and in nats."""
+    grown, fresh = (sum(step["seconds"][way] for step in steps) for way in ("incremental", "scratch"))
+    points = 100.0 * float(np.mean([step["all"]["difference"][0] for step in steps]))
+    losses = [step["all"]["incremental"]["log_loss"] - step["all"]["scratch"]["log_loss"] for step in steps]
+    return grown, fresh, points, float(np.mean(losses))
+
+
+def _made(run: dict[str, Any]) -> str:
+    on = run["machine"]
+    return f"{on['made'][:10]} on {on['cores']} cores ({on['machine']})"
+
+
+def _orders(runs: Sequence[dict[str, Any]]) -> str:
+    """In which order votes come, in words."""
+    found = {True: "in the order of their times", False: "in a random order where a set has no times"}
+    return " and ".join(found[timed] for timed in sorted({run["timed"] for run in runs}, reverse=True))
+
+
+def _kind(step: dict[str, Any]) -> str:
+    return " b" if step["brief"] else "" if step["warm"] else " n"
 
 
 def _percent(figures: dict[str, float]) -> str:

@@ -52,6 +52,7 @@ class CrossFit:
     brief: bool  # only the units with new or changed votes and some others were gone through
     kept: dict[str, ControlState]  # by control: what stays as it was before a brief training
     learned: NDArray[np.int64]  # (A,) training votes of each annotator when the network last went through all units
+    begun: int  # training votes when the network was last trained from nothing
     seen: Seen  # by which the next training tells what has changed
 
 
@@ -64,15 +65,20 @@ def crossfit(
     A few new votes are learned in a few steps, on their units and some drawn from all others, so that an annotator who
     labels on does not wait for a training over everything; what they cannot change much is kept (`kept`). All units are
     gone through again once there are a quarter more votes than the last time (`LadderConfig.brief_until`), a fifth of
-    these is gone, or a control has other classes than before.
+    these is gone, or a control has other classes than before. Once votes have doubled (`LadderConfig.warm_until`), the
+    networks are trained from nothing: what was learned from few votes holds back what is learned from many
+    (`benchmarks.replay`).
 
     A short training on top of an earlier one would leave newcomers half learned (on the whole, everybody else is best
     left as they were), so while they matter it takes as long as one from scratch and is stopped on them as much as on
     all others. It takes as long where a control has other classes than before.
     """
     members = dataset.folds * dataset.members_per_fold
-    warm = previous is not None and _fits(previous, members, dataset, store, config)
     votes_now = _training_votes(dataset)
+    warm = (
+        previous is not None and _fits(previous, members, dataset, store, config)
+        and int(votes_now.sum()) <= config.warm_until * previous.begun
+    )
     learned = _aligned(previous.learned, len(votes_now)) if previous is not None and warm else np.zeros_like(votes_now)
     new = newcomers(votes_now, learned)
     seen, latest, kept = see(dataset), None, dict[str, ControlState]()
@@ -100,7 +106,7 @@ def crossfit(
     return CrossFit(
         committee=committee, votes=votes, penalties=penalties, history=history, warm=warm,
         brief=latest is not None, kept=kept, learned=_learned(votes_now, learned, new, latest),
-        seen=seen,
+        begun=previous.begun if previous is not None and warm else int(votes_now.sum()), seen=seen,
     )
 
 

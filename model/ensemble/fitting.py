@@ -77,7 +77,7 @@ def fit(
     controls = {name: _fit_control(dataset, name, store, result, config) for name in dataset.controls}
     ladder = Ladder(
         annotators=dataset.annotators, controls=controls, committee=result.committee, dim=store.dim, config=config,
-        learned=result.learned, seen=result.seen,
+        learned=result.learned, begun=result.begun, seen=result.seen,
     )
     progress(0.95, "scoring on held-out units")
     heldout, gaps = score_both(ladder, dataset, data)

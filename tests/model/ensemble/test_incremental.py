@@ -152,6 +152,20 @@ def test_all_votes_are_gone_through_again_when_they_are_a_quarter_more(project, 
     assert all_again.ladder.learned.sum() > 1.25 * first.learned.sum()
 
 
+def test_networks_start_from_nothing_again_when_votes_have_doubled(project, training_set, quick, tmp_path):
+    few = fit(training_set(_without(project, [unit for unit in range(120) if unit % 20 > 8])), quick).ladder
+    more = fit(training_set(_without(project, [unit for unit in range(120) if unit % 20 > 15])), quick, previous=few)
+    assert more.figures["warm"] and more.ladder.begun == few.begun  # 1.75 times as many
+    more.ladder.save(tmp_path / "r1")
+    every = fit(training_set(project), quick, previous=Ladder.load(tmp_path / "r1"))  # 1.25 times; 2.2 since the start
+    assert not every.figures["warm"] and not every.figures["brief"]
+    assert every.ladder.begun == every.ladder.learned.sum() > 2 * few.begun
+    scratch = fit(training_set(project), quick)
+    answers = [each.ladder.predict([project.tokens["t0"]], ["a0"])["label"].served for each in (every, scratch)]
+    np.testing.assert_array_equal(*answers)
+    assert fit(training_set(project), quick, previous=every.ladder).figures["warm"]
+
+
 def test_who_is_a_newcomer():
     learned = np.array([1000, 1000, 0])
     assert newcomers(np.array([1100, 1000, 39]), learned).tolist() == [False, False, False]  # too few to matter
