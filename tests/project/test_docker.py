@@ -123,6 +123,11 @@ def test_the_environment_of_the_image_is_known() -> None:
     assert ours and set(ours) <= known
 
 
+def by_default(value: str) -> str:
+    """A value of the compose file where nothing is set in compose's own environment."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
+
+
 @pytest.mark.parametrize("name", COMPOSE)
 def test_compose_follows_its_specification(name: str) -> None:
     command = [BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", name]
@@ -155,10 +160,11 @@ def test_addresses_are_ones_that_label_studio_takes(compose: dict[str, Any]) -> 
     for service in ("polyvox", "worker"):
         env = services[service]["environment"]
         for variable, target in (("POLYVOX_URL", "polyvox"), ("LABEL_STUDIO_URL", "label-studio")):
-            host, _, port = env[variable].removeprefix("http://").partition(":")
+            host, _, port = by_default(env[variable]).removeprefix("http://").partition(":")
             assert "." in host and host in services[target]["networks"]["labeling"]["aliases"]
             assert services[target]["ports"][0].endswith(f":{port}")
         assert env["REDIS_URL"].startswith("redis://redis:")
+        assert "label-studio" not in services[service].get("depends_on", ())  # it may run elsewhere
         assert "labeling" in services[service]["networks"] and "jobs" in services[service]["networks"]
 
 
@@ -170,7 +176,7 @@ def test_label_studio_has_both_switches_and_the_same_control_arm(compose: dict[s
 
 def test_only_this_machine_can_reach_what_is_published(compose: dict[str, Any]) -> None:
     for name, service in compose["services"].items():
-        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), name
+        assert all(by_default(port).startswith("127.0.0.1:") for port in service.get("ports", ())), name
         assert service["cap_drop"] == ["ALL"] and "no-new-privileges:true" in service["security_opt"]
     redis = compose["services"]["redis"]
     assert "ports" not in redis and not set(redis["networks"]) & set(compose["services"]["label-studio"]["networks"])
@@ -194,8 +200,7 @@ def test_the_environment_files_fit_the_settings(compose: dict[str, Any], tmp_pat
     made = {name: (tmp_path / name).read_text() for name in files("")}
     assert all(stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600 for name in made)
     variables = {name: dict(line.split("=", 1) for line in text.splitlines()) for name, text in made.items()}
-    environment = {name: re.sub(r"\$\{\w+:-(.*)\}", r"\1", value)
-                   for name, value in compose["services"]["polyvox"]["environment"].items()}
+    environment = {name: by_default(value) for name, value in compose["services"]["polyvox"]["environment"].items()}
     env = environment | variables["polyvox.env"] | {"POLYVOX_DATA_DIR": str(tmp_path)}
     settings = Settings.from_env(env)
     assert settings_module.ignored(env, settings) == []
@@ -221,7 +226,7 @@ def test_the_files_with_secrets_are_ignored_by_git() -> None:
 def test_the_pages_name_variables_commands_and_files_that_exist(page: str) -> None:
     text = (ROOT / page).read_text()
     known = {name for each in settings_module.SETTINGS for name in (each.env, each.env_file)}
-    known |= settings_module.READ_BY_LABEL_STUDIO_PART | {"LABEL_STUDIO_HOST"}
+    known |= settings_module.READ_BY_LABEL_STUDIO_PART | set(re.findall(r"\$\{(\w+)", (ROOT / COMPOSE[0]).read_text()))
     named = set(re.findall(r"\b((?:POLYVOX|LABEL_STUDIO|BASIC_AUTH)_[A-Z_]+|DATABASE_URL|REDIS_URL)\b", text))
     assert named and named <= known, named - known
     commands = set(re.findall(r"python -m backend ([a-z-]+)", text))
