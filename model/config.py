@@ -59,7 +59,7 @@ class LadderConfig:
     single_above_votes: int = 40_000  # above this many votes one network is trained, on one split
     pairs_below_votes: int = 10_000  # above this many votes each fold has one network only
     brief_until: float = 1.25  # growth of the votes since all units were last gone through; beyond it they are again
-    warm_until: float = 2.0  # the same since networks were last trained from nothing; beyond it they are again
+    warm_until: float = 2.0  # growth or loss of a control's votes since networks were last trained from nothing
     echo_weight: float = 0.3  # weight of an accepted pre-annotation
     prior_strength: float = 4.0  # pseudo-votes that pull an annotator's frequencies to everybody's
     confusion_strength: float = 4.0  # pseudo-votes that pull each row of a confusion matrix to everybody's

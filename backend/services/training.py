@@ -44,7 +44,7 @@ from model.spaces import Space
 from model.votes import Votes
 
 if TYPE_CHECKING:
-    from model.ensemble.ladder import Judgement, Ladder, LadderConfig, TrainingSet
+    from model.ensemble.ladder import Fit, Judgement, Ladder, LadderConfig, TrainingSet
     from model.quality.evidence import Evidence
 
 log = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ class Training:
             raise JobFailed(f"Nothing could be learned: {error}.") from error
         figures = {
             **fitted.figures, "gate": verdict.figures, "encoder": self._features.encoder_id,
-            "started_from": _origin(published, full), **self._about(material),
+            "started_from": _origin(published, fitted), **self._about(material),
         }
         ranked = self._judged(project, material)
         verdict = replace(verdict, reason=f"{verdict.reason} {ranked.reason}".strip())
@@ -293,5 +293,6 @@ def _heldout_percent(published: Loaded | None, otherwise: float) -> float:
     return otherwise if recorded is None else float(recorded)
 
 
-def _origin(published: Loaded | None, full: bool) -> str:
-    return "scratch" if full or published is None else published.version.name
+def _origin(published: Loaded | None, fitted: Fit) -> str:
+    """The version whose network a training went on from. It may have been offered one and have begun from nothing."""
+    return published.version.name if published is not None and fitted.figures["warm"] else "scratch"

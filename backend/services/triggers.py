@@ -167,11 +167,15 @@ def _train(situation: Situation) -> Wish | None:
         wait_s = growing(2 * max(settings.train_after_quiet_s, 1.0), rejected, REJECTED_LONGEST_S)
         if _since_s(situation, situation.tried[0].created_at) < wait_s:
             return None
-        if rejected == 1 and situation.published is not None:
+        if rejected == 1 and situation.published is not None and not _from_scratch(situation.tried[0]):
             return wish  # the increment was not good enough; a version from scratch may be
     # A training that failed has tried nothing: it comes again when its cool-down is over, without newer votes.
     tried_changes = max((version.changes for version in situation.tried), default=0)
     return wish if _enough_new(situation, tried_changes) else None
+
+
+def _from_scratch(version: Version) -> bool:
+    return version.figures.get("started_from") == "scratch"
 
 
 def _deliver(situation: Situation) -> Wish | None:

@@ -10,7 +10,7 @@ Shape legend: A annotators, N votes of one control on training units that have o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +52,7 @@ class CrossFit:
     brief: bool  # only the units with new or changed votes and some others were gone through
     kept: dict[str, ControlState]  # by control: what stays as it was before a brief training
     learned: NDArray[np.int64]  # (A,) training votes of each annotator when the network last went through all units
-    begun: int  # training votes when the network was last trained from nothing
+    begun: dict[str, int]  # training votes of each control when the network was last trained from nothing
     seen: Seen  # by which the next training tells what has changed
 
 
@@ -65,19 +65,19 @@ def crossfit(
     A few new votes are learned in a few steps, on their units and some drawn from all others, so that an annotator who
     labels on does not wait for a training over everything; what they cannot change much is kept (`kept`). All units are
     gone through again once there are a quarter more votes than the last time (`LadderConfig.brief_until`), a fifth of
-    these is gone, or a control has other classes than before. Once votes have doubled (`LadderConfig.warm_until`), the
-    networks are trained from nothing: what was learned from few votes holds back what is learned from many
-    (`benchmarks.replay`).
+    these is gone, or a control has other classes than before. Once the votes of a control have doubled, or half of them
+    are gone (`LadderConfig.warm_until`), the networks are trained from nothing: what was learned from few votes holds
+    back what is learned from many (`benchmarks.replay`).
 
     A short training on top of an earlier one would leave newcomers half learned (on the whole, everybody else is best
     left as they were), so while they matter it takes as long as one from scratch and is stopped on them as much as on
     all others. It takes as long where a control has other classes than before.
     """
     members = dataset.folds * dataset.members_per_fold
-    votes_now = _training_votes(dataset)
+    votes_now, begun = _training_votes(dataset), _by_control(dataset)
     warm = (
         previous is not None and _fits(previous, members, dataset, store, config)
-        and int(votes_now.sum()) <= config.warm_until * previous.begun
+        and not another_size(begun, previous.begun, config.warm_until)
     )
     learned = _aligned(previous.learned, len(votes_now)) if previous is not None and warm else np.zeros_like(votes_now)
     new = newcomers(votes_now, learned)
@@ -106,18 +106,18 @@ def crossfit(
     return CrossFit(
         committee=committee, votes=votes, penalties=penalties, history=history, warm=warm,
         brief=latest is not None, kept=kept, learned=_learned(votes_now, learned, new, latest),
-        begun=previous.begun if previous is not None and warm else int(votes_now.sum()), seen=seen,
+        begun=previous.begun if previous is not None and warm else begun, seen=seen,
     )
 
 
 def _latest(dataset: Dataset, seen: Seen, previous: Ladder, most: float) -> NDArray[np.int64] | None:
     """Training units with votes that `previous` was not trained with; None where all units must be gone through: these
-    are none or most of them, or it is unknown, controls are no more what they were, or too much is gone."""
+    are half of them or more, or it is unknown, controls are no more what they were, or too much is gone."""
     spaces = {name: targets.space for name, targets in dataset.controls.items()}
     if previous.seen is None or spaces != previous.spaces or much_is_gone(seen, previous.seen, dataset, most):
         return None
     latest = changed_units(seen, previous.seen, dataset)
-    return latest if 0 < 2 * len(latest) < np.count_nonzero(~dataset.heldout) else None
+    return latest if 2 * len(latest) < np.count_nonzero(~dataset.heldout) else None
 
 
 def _learned(
@@ -227,8 +227,8 @@ def _looked_at(dataset: Dataset, latest: NDArray[np.int64] | None, seed: int) ->
 
 
 def _epochs(config: NetworkConfig, warm: bool, latest: NDArray[np.int64] | None) -> int:
-    if latest is not None:
-        return config.brief_epochs
+    if latest is not None:  # nothing to learn where votes came on held-out units only, or were taken back
+        return config.brief_epochs if len(latest) else 0
     return config.warm_epochs if warm else config.epochs
 
 
@@ -252,6 +252,22 @@ def _training_votes(dataset: Dataset) -> NDArray[np.int64]:
     people = len(dataset.annotators)
     rows = [dataset.rows(name, ~dataset.heldout).annotator for name in dataset.controls]
     return np.bincount(np.concatenate(rows), minlength=people)[:people].astype(np.int64)
+
+
+def _by_control(dataset: Dataset) -> dict[str, int]:
+    """How many votes there are to learn each control from."""
+    return {name: len(dataset.rows(name, ~dataset.heldout)) for name in dataset.controls}
+
+
+def another_size(now: Mapping[str, int], begun: Mapping[str, int], most: float) -> bool:
+    """Whether a control has more than `most` times the votes it had when the networks began, or so many times fewer, by
+    a number that matters among all votes. A control that had none is new."""
+    few = _NEW_SHARE * sum(now.values())
+    return not begun or any(
+        abs(votes - begun.get(name, 0)) > few
+        and (votes > most * begun.get(name, 0) or begun[name] > most * votes)
+        for name, votes in now.items()
+    )
 
 
 def _aligned(learned: NDArray[np.int64], people: int) -> NDArray[np.int64]:

@@ -43,19 +43,20 @@ class Ladder:
 
     def __init__(
         self, *, annotators: Sequence[str], controls: Mapping[str, ControlState], committee: Committee | None, dim: int,
-        config: LadderConfig, learned: NDArray[np.int64] | None = None, begun: int = 0, seen: Seen | None = None,
+        config: LadderConfig, learned: NDArray[np.int64] | None = None, begun: Mapping[str, int] | None = None,
+        seen: Seen | None = None,
     ) -> None:
         """`committee` None: no network, no control and no `dim`, as where a project asks for orders alone, which are
         learned elsewhere. `learned` (P,): the training votes of each annotator when the network last went through all
-        units; `begun`: those of all when it was last trained from nothing, 0 where unknown; `seen`: what it was trained
-        with, None where unknown."""
+        units; `begun`: those of each control when it was last trained from nothing, empty where unknown; `seen`: what
+        it was trained with, None where unknown."""
         self.annotators = tuple(annotators)
         self.controls = dict(controls)
         self._committee = committee
         self.dim = dim
         self.config = config
         self.learned = np.zeros(len(self.annotators), np.int64) if learned is None else learned
-        self.begun = begun
+        self.begun = dict(begun or {})
         self.seen = seen
         self._index = {name: index for index, name in enumerate(self.annotators)}
 
@@ -193,7 +194,7 @@ class Ladder:
             return cls(
                 annotators=meta["annotators"], controls=controls, committee=committee, dim=meta["dim"], config=config,
                 learned=np.array(meta.get("learned", [0] * len(meta["annotators"])), np.int64),
-                begun=meta.get("begun", 0), seen=seen_from_arrays(arrays, [item["name"] for item in meta["controls"]]),
+                begun=meta.get("begun"), seen=seen_from_arrays(arrays, [item["name"] for item in meta["controls"]]),
             )
         except (KeyError, TypeError, RuntimeError) as error:
             raise CheckpointError(f"the checkpoint {Path(folder).name} lacks a part that a ladder needs") from error

@@ -39,9 +39,12 @@ def votes(changes: int, *, total: int | None = None, classes: int = 2, quiet_s: 
                       last_change=ago(quiet_s), changes=changes)
 
 
-def version(number: int, *, changes: int, published: bool = True, age_s: float = 1000.0) -> Version:
+def version(
+    number: int, *, changes: int, published: bool = True, age_s: float = 1000.0, started_from: str = "r1",
+) -> Version:
     return Version(project="1.1", name=f"r{number}", number=number, path="p",
-                   verdict=Verdict.PUBLISHED if published else Verdict.REJECTED, reason="", figures={}, changes=changes,
+                   verdict=Verdict.PUBLISHED if published else Verdict.REJECTED, reason="",
+                   figures={"started_from": started_from}, changes=changes,
                    created_at=ago(age_s))
 
 
@@ -136,6 +139,8 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
      {"deliver"}),
     # after a rejected version
     ("rejected: one full retrain without new votes", {"tried": REJECTED}, {"train"}),
+    ("rejected, and it had been trained from scratch", {
+        "tried": (version(2, changes=30, published=False, age_s=100, started_from="scratch"), *REJECTED[1:])}, set()),
     ("rejected just now", {"tried": (version(2, changes=30, published=False, age_s=39), *REJECTED[1:])}, set()),
     ("rejected, and the full retrain failed", {
         "tried": REJECTED, "lately": with_lately(JobKind.TRAIN, failures=1, changes=30, ended_at=ago(59))}, set()),

@@ -169,6 +169,17 @@ def test_the_next_training_goes_on_from_the_published_version(shop: Workshop, se
     assert shop.store.versions.recent(KEY)[0].figures["started_from"] == "r1"
 
 
+def test_a_training_that_begins_from_nothing_by_itself_says_so(tmp_path: Path, seen: list[dict[str, Any]]) -> None:
+    """Or, when it is rejected, the same would be tried again at once as a version from scratch."""
+    shop = workshop(tmp_path)
+    fill(shop.store, labelled=20)
+    shop.train()
+    fill(shop.store, labelled=60)
+    shop.train()
+    assert seen[1]["previous"] is not None
+    assert shop.store.versions.recent(KEY)[0].figures["started_from"] == "scratch"
+
+
 def test_a_rejected_version_is_recorded_and_the_next_training_starts_from_scratch(
     shop: Workshop, seen: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

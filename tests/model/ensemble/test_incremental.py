@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from model import checkpoint
-from model.ensemble.crossfit import newcomers
+from model.ensemble.crossfit import another_size, newcomers
 from model.ensemble.ladder import Ladder, fit
 from model.simulate import simulate_annotators
 from model.spaces import SingleChoice, Value
@@ -159,11 +159,42 @@ def test_networks_start_from_nothing_again_when_votes_have_doubled(project, trai
     more.ladder.save(tmp_path / "r1")
     every = fit(training_set(project), quick, previous=Ladder.load(tmp_path / "r1"))  # 1.25 times; 2.2 since the start
     assert not every.figures["warm"] and not every.figures["brief"]
-    assert every.ladder.begun == every.ladder.learned.sum() > 2 * few.begun
+    assert every.ladder.begun == {"label": every.ladder.learned.sum()}
+    assert every.ladder.begun["label"] > 2 * few.begun["label"]
     scratch = fit(training_set(project), quick)
     answers = [each.ladder.predict([project.tokens["t0"]], ["a0"])["label"].served for each in (every, scratch)]
     np.testing.assert_array_equal(*answers)
     assert fit(training_set(project), quick, previous=every.ladder).figures["warm"]
+    every.ladder.begun.clear()  # a checkpoint from before this was kept
+    assert not fit(training_set(project), quick, previous=every.ladder).figures["warm"]
+
+
+@pytest.mark.parametrize(("now", "begun", "restart"), [
+    ({"a": 200}, {"a": 100}, False),
+    ({"a": 201}, {"a": 100}, True),
+    ({"a": 50}, {"a": 100}, False),
+    ({"a": 49}, {"a": 100}, True),  # the networks would remember what was taken back
+    ({"a": 1000, "b": 290}, {"a": 1000, "b": 24}, True),  # a large control does not hide a small one
+    ({"a": 1000, "b": 40}, {"a": 1000, "b": 2}, False),  # but few votes do not matter
+    ({"a": 1000, "b": 100}, {"a": 1000}, True),  # a new control
+    ({"a": 1000}, {"a": 1000, "b": 900}, False),  # one that is gone
+    ({"a": 0}, {"a": 3}, True),
+    ({"a": 10}, {}, True),  # unknown
+])
+def test_networks_start_from_nothing_for_a_control_of_another_size(now, begun, restart):
+    assert another_size(now, begun, 2.0) is restart
+
+
+def test_votes_on_heldout_tasks_alone_train_no_network(project, training_set, quick):
+    """They are judged by, and a fifth of all votes; so a training after one of them must not go through everything."""
+    first = fit(training_set(_without(project, range(0, 120, 15))), quick)
+    again = fit(training_set(project), quick, previous=first.ladder)
+    assert again.figures["brief"] and again.figures["epochs"] == 0 and again.figures["kept"] == ["label"]
+    tokens = [project.tokens["t1"], project.tokens["t5"]]
+    networks = [each.ladder.predict(tokens, ["a0", "a2"])["label"].network for each in (first, again)]
+    np.testing.assert_array_equal(*networks)
+    counts = [len(each.heldout["label"].targets) for each in (first, again)]
+    assert counts[0] < counts[1]
 
 
 def test_who_is_a_newcomer():
