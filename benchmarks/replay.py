@@ -148,6 +148,12 @@ def report(runs: Sequence[dict[str, Any]]) -> str:
         "# Replay: going on from the last version, or from scratch", "", *(__doc__ or "").split("\n\n")[1:2], "",
         f"Made {', '.join(sorted({_made(run) for run in runs}))}. Votes come {_orders(runs)}.", "",
         *_overview(runs), "",
+        "Means are over the steps after the first. `n`: networks were trained from nothing, as the first time and "
+        "where votes have doubled since the last time; both trainings are then the same but for the order of "
+        "annotators. `b`: brief, over the units with new votes and some others. *Nats* are of the log-loss, from the "
+        "middle on, because before it the test votes for a class that nobody has given yet outweigh all others. "
+        "Intervals are over tasks; that of the worst step is not adjusted for choosing it. No version is held back by "
+        "the gate here.", "",
     ]
     titles = ["votes", "accuracy, incremental", "from scratch", "difference, points", "log-loss, incremental",
               "from scratch", "seconds, incremental", "from scratch", "stopped one", "newcomer", "new class"]
@@ -164,43 +170,53 @@ def report(runs: Sequence[dict[str, Any]]) -> str:
         ] for step in run["steps"]]
         lines += [f"## {run['dataset']}, seed {run['seed']}", "", *table(titles, rows), ""]
     lines += [
-        "`n`: networks were trained from nothing, as the first time and where votes have doubled since the last time. "
-        "`b`: the incremental training was brief, over the units with new votes and some others; otherwise all units "
-        "were gone through, for fewer epochs than from scratch, or, while a newcomer matters, for as many. Seconds are "
-        "those of the processor, one thread. The last three columns: accuracy on the test votes of the annotator who "
-        "stopped in the middle, of the one who began there, and of the class that appeared there; incremental / from "
-        "scratch. Before the middle, log-losses hold the test votes for a class that nobody has given yet.",
+        "Where neither `n` nor `b` stands, all units were gone through, for fewer epochs than from scratch, or, while "
+        "a newcomer matters, for as many. Seconds are those of the processor, one thread. The last three columns: "
+        "accuracy on the test votes of the annotator who stopped in the middle, of the one who began there, and of the "
+        "class that appeared there; incremental / from scratch. Before the middle, log-losses hold the test votes for "
+        "a class that nobody has given yet.",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _overview(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """A row for each run: what all steps after the first cost and how far they are from training from scratch."""
-    titles = ["set", "seed", "steps (n, b)", "seconds, incremental", "from scratch", "share", "difference, points",
-              "log-loss, nats", "worst step", "last step", "brief steps: share", "difference"]
-    rows = []
-    for run in runs:
-        steps = run["steps"][1:]
-        brief = [step for step in steps if step["brief"]]
-        grown, fresh, points, nats = _totals(steps)
-        worst = min((step["all"]["difference"] for step in steps), key=lambda gap: float(gap[0]))
-        few = _totals(brief) if brief else None
-        rows.append([
-            run["dataset"], str(run["seed"]),
-            f"{len(steps)} ({sum(not step['warm'] for step in steps)}, {len(brief)})", f"{grown:.0f}", f"{fresh:.0f}",
-            f"{grown / fresh:.2f}", f"{points:+.1f}", f"{nats:+.3f}", _points(worst),
-            _points(steps[-1]["all"]["difference"]), f"{few[0] / few[1]:.2f}" if few else "",
-            f"{few[2]:+.1f}" if few else "",
-        ])
-    return table(titles, rows)
+    """A row for each run: what the steps after the first cost and how far they are from training from scratch."""
+    titles = [
+        "set", "seed", "steps (n, b)", "seconds, incremental", "from scratch", "share", "points, all steps",
+        "points, without n", "nats, without n, from the middle on", "worst step", "last step without n",
+        "share of brief steps", "their points",
+    ]
+    return table(titles, [_row(run) for run in runs])
 
 
-def _totals(steps: Sequence[dict[str, Any]]) -> tuple[float, float, float, float]:
-    """Seconds incremental and from scratch, and the mean differences in points and in nats."""
-    grown, fresh = (sum(step["seconds"][way] for step in steps) for way in ("incremental", "scratch"))
-    points = 100.0 * float(np.mean([step["all"]["difference"][0] for step in steps]))
-    losses = [step["all"]["incremental"]["log_loss"] - step["all"]["scratch"]["log_loss"] for step in steps]
-    return grown, fresh, points, float(np.mean(losses))
+def _row(run: dict[str, Any]) -> list[str]:
+    steps = run["steps"][1:]
+    warm = [step for step in steps if step["warm"]]
+    late = [step for step in warm if 2 * step["step"] > len(run["steps"])]
+    brief = [step for step in steps if step["brief"]]
+    worst = min((step["all"]["difference"] for step in steps), key=lambda gap: float(gap[0]))
+    return [
+        run["dataset"], str(run["seed"]), f"{len(steps)} ({len(steps) - len(warm)}, {len(brief)})",
+        *(f"{_seconds(steps, way):.0f}" for way in ("incremental", "scratch")), _share(steps), _mean_points(steps),
+        _mean_points(warm), f"{np.mean([_nats(step) for step in late]):+.3f}" if late else "", _points(worst),
+        _points(warm[-1]["all"]["difference"]) if warm else "", _share(brief), _mean_points(brief),
+    ]
+
+
+def _seconds(steps: Sequence[dict[str, Any]], way: str) -> float:
+    return sum(float(step["seconds"][way]) for step in steps)
+
+
+def _share(steps: Sequence[dict[str, Any]]) -> str:
+    return f"{_seconds(steps, 'incremental') / _seconds(steps, 'scratch'):.2f}" if steps else ""
+
+
+def _mean_points(steps: Sequence[dict[str, Any]]) -> str:
+    return f"{100.0 * np.mean([step['all']['difference'][0] for step in steps]):+.1f}" if steps else ""
+
+
+def _nats(step: dict[str, Any]) -> float:
+    return float(step["all"]["incremental"]["log_loss"] - step["all"]["scratch"]["log_loss"])
 
 
 def _made(run: dict[str, Any]) -> str:

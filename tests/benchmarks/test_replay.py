@@ -46,18 +46,20 @@ def test_votes_with_times_come_in_their_order(problem: Problem) -> None:
 
 
 def test_the_report_adds_up_what_was_spent_and_lost() -> None:
-    def step(grown: float, gain: float, *, brief: bool = False, warm: bool = True) -> dict[str, object]:
+    def step(
+        number: int, grown: float, gain: float, *, brief: bool = False, warm: bool = True
+    ) -> dict[str, object]:
         part = {"incremental": {"accuracy": 0.5, "log_loss": 1.5}, "scratch": {"accuracy": 0.5, "log_loss": 1.0}}
-        return {"step": 1, "votes": 10, "brief": brief, "warm": warm, "stopped": part, "newcomer": part,
+        return {"step": number, "votes": 10, "brief": brief, "warm": warm, "stopped": part, "newcomer": part,
                 "seconds": {"incremental": grown, "scratch": 10.0}, "new_class": part,
                 "all": part | {"difference": [gain, gain - 0.01, gain + 0.01]}}
 
     run = {"dataset": "sample", "seed": 0, "timed": False, "new_class": False,
            "machine": {"made": "2026-11-28T19:38:45+00:00", "cores": 2, "machine": "x86_64"},
-           "steps": [step(10.0, 0.0, warm=False), step(8.0, 0.03, warm=False), step(5.0, 0.01),
-                     step(1.0, -0.01, brief=True)]}
+           "steps": [step(1, 10.0, 0.0, warm=False), step(2, 5.0, 0.01), step(3, 1.0, -0.03, brief=True),
+                     step(4, 8.0, 0.05, warm=False)]}
     text = report([run])
-    assert ("| sample | 0 | 3 (1, 1) | 14 | 30 | 0.47 | +1.0 | +0.500 | -1.0 [-2.0, +0.0] | -1.0 [-2.0, +0.0] "
-            "| 0.10 | -1.0 |") in text
+    assert ("| sample | 0 | 3 (1, 1) | 14 | 30 | 0.47 | +1.0 | -1.0 | +0.500 | -3.0 [-4.0, -2.0] "
+            "| -3.0 [-4.0, -2.0] | 0.10 | -3.0 |") in text
     assert "Made 2026-11-28 on 2 cores (x86_64). Votes come in a random order where a set has no times." in text
     assert "| 10 n |" in text and "| 10 b |" in text and "| 10 |" in text and "two classes" in text
