@@ -225,8 +225,9 @@ def markdown(found: Mapping[str, Any]) -> str:
             f"{part['seconds']['from scratch']['processor']:.0f} s from scratch (by the clock, under that load, "
             f"{part['seconds']['incremental']['clock']:.0f} s against {part['seconds']['from scratch']['clock']:.0f} "
             f"s), {part['share']:.3f} of it (target at most 0.10: "
-            f"{'hit' if part['share'] <= 0.1 else '**miss**'}); points lost {lost['mean']:.2f} ({lost['low']:.2f} to "
-            f"{lost['high']:.2f}; target at most 0.5: {'hit' if lost['mean'] <= 0.5 else '**miss**'}).", "",
+            f"{'hit' if part['share'] <= 0.1 else '**miss**'}). Its accuracy less that from scratch: "
+            f"{-lost['mean']:+.2f} points ({-lost['high']:+.2f} to {-lost['low']:+.2f}; at most 0.5 may be lost: "
+            f"{'hit' if lost['mean'] <= 0.5 else '**miss**'}).", "",
         ]
     return "\n".join(lines)
 
