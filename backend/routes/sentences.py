@@ -140,8 +140,14 @@ def waiting(view: ProjectView, now: datetime) -> list[str]:
         after, quiet_s = view.settings.train_after_votes, view.settings.train_after_quiet_s
         rejected = rejected_in_a_row(view.versions)
         later = f"; it waits longer, since the last {rejected} tried were not published" if rejected > 1 else ""
-        said.append(f"{new} vote{'' if new == 1 else 's'} changed since the last training; the next one comes after "
-                    f"{after}, or {quiet_s:g} seconds without a new one{later}.")
+        missing = view.min_votes - view.votes.total
+        if missing > 0:
+            when = f"at {view.min_votes} votes, {missing} to go"
+        elif view.votes.classes < 2:
+            when = "when votes do not all say the same"
+        else:
+            when = f"after {after}, or {quiet_s:g} seconds without a new one{later}"
+        said.append(f"{new} vote{'' if new == 1 else 's'} changed since the last training; the next one comes {when}.")
     return said + [_again(job, now) for job in view.jobs if job.error]
 
 

@@ -105,9 +105,8 @@ def projects() -> Response:
 
 @blueprint.get("/projects/<project>")
 def project(project: str) -> Any:
-    """To its overview; relative, so that it holds behind a proxy with a path of its own."""
-    number = desk(project).project.label_studio_id
-    return redirect(f"{number}/overview" if request.path.endswith("/") else f"projects/{number}/overview")
+    """To its overview; relative to /projects/, so that it holds behind a proxy with a path of its own."""
+    return redirect(f"{desk(project).project.label_studio_id}/overview")
 
 
 @blueprint.get("/projects/<project>/<any(overview, annotators, tasks, flags, gaps):name>")

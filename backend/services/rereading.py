@@ -66,7 +66,7 @@ class Rereading:
             while left:
                 self._store.projects.set_reread(key, last=state.last_reread, begun=begun, after=left[0] - 1)
                 progress(1.0 - len(left) / len(ids), f"read {len(ids) - len(left)} of {len(ids)} tasks again")
-                if totals["read"] and time.monotonic() - started > PIECE_S:
+                if totals["read"] + totals["unreadable"] and time.monotonic() - started > PIECE_S:
                     break
                 batch, left = left[:BATCH], left[BATCH:]
                 self._batch(key, batch, totals)

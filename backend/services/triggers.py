@@ -126,6 +126,8 @@ def _held_back(situation: Situation, kind: JobKind) -> bool:
     if not lately.failures or lately.ended_at is None:
         return False
     first_s, longest_s = COOL_DOWN_S[kind]
+    if kind is JobKind.TRAIN and situation.votes.changes > lately.changes:
+        longest_s = 5 * first_s  # what failed for want of votes may not fail with those that came since
     return _since_s(situation, lately.ended_at) < growing(first_s, lately.failures, longest_s)
 
 

@@ -25,7 +25,7 @@ from model.ensemble.pooled import PENALTIES, Pooled, fit_pooled
 from model.ensemble.predictor import Ladder
 from model.ensemble.prior import fit_prior
 from model.ensemble.scores import loss_and_slope, to_scores
-from model.ensemble.seen import Seen, as_well_supported, changed_units, much_is_gone, see
+from model.ensemble.seen import Seen, as_well_supported, changed_units, mostly_other_contents, much_is_gone, see
 from model.qumab.batches import TokenStore, VoteTable
 from model.qumab.committee import Committee
 from model.qumab.growth import grow, new_network
@@ -66,22 +66,23 @@ def crossfit(
     labels on does not wait for a training over everything; what they cannot change much is kept (`kept`). All units are
     gone through again once there are a quarter more votes than the last time (`LadderConfig.brief_until`), a fifth of
     these is gone, or a control has other classes than before. Once the votes of a control have doubled, or half of them
-    are gone (`LadderConfig.warm_until`), the networks are trained from nothing: what was learned from few votes holds
-    back what is learned from many (`benchmarks.replay`).
+    are gone (`LadderConfig.warm_until`), or most contents are others than before, the networks are trained from
+    nothing: what was learned from few votes holds back what is learned from many (`benchmarks.replay`).
 
     A short training on top of an earlier one would leave newcomers half learned (on the whole, everybody else is best
     left as they were), so while they matter it takes as long as one from scratch and is stopped on them as much as on
     all others. It takes as long where a control has other classes than before.
     """
     members = dataset.folds * dataset.members_per_fold
-    votes_now, begun = _training_votes(dataset), _by_control(dataset)
+    votes_now, begun, seen = _training_votes(dataset), _by_control(dataset), see(dataset, store.mean_tokens)
     warm = (
         previous is not None and _fits(previous, members, dataset, store, config)
         and not another_size(begun, previous.begun, config.warm_until)
+        and not (previous.seen is not None and mostly_other_contents(seen, previous.seen))
     )
     learned = _aligned(previous.learned, len(votes_now)) if previous is not None and warm else np.zeros_like(votes_now)
     new = newcomers(votes_now, learned)
-    seen, latest, kept = see(dataset), None, dict[str, ControlState]()
+    latest, kept = None, dict[str, ControlState]()
     if previous is not None and warm and not new.any() and votes_now.sum() <= config.brief_until * learned.sum():
         latest = _latest(dataset, seen, previous, config.brief_until)
     if previous is not None and previous.seen is not None and latest is not None:
@@ -106,12 +107,12 @@ def crossfit(
     return CrossFit(
         committee=committee, votes=votes, penalties=penalties, history=history, warm=warm,
         brief=latest is not None, kept=kept, learned=_learned(votes_now, learned, new, latest),
-        begun=previous.begun if previous is not None and warm else begun, seen=seen,
+        begun=_handed_on(previous.begun, begun) if previous is not None and warm else begun, seen=seen,
     )
 
 
 def _latest(dataset: Dataset, seen: Seen, previous: Ladder, most: float) -> NDArray[np.int64] | None:
-    """Training units with votes that `previous` was not trained with; None where all units must be gone through: these
+    """Training units that `previous` was not trained with as they are; None where all units must be gone through: these
     are half of them or more, or it is unknown, controls are no more what they were, or too much is gone."""
     spaces = {name: targets.space for name, targets in dataset.controls.items()}
     if previous.seen is None or spaces != previous.spaces or much_is_gone(seen, previous.seen, dataset, most):
@@ -263,11 +264,15 @@ def another_size(now: Mapping[str, int], begun: Mapping[str, int], most: float) 
     """Whether a control has more than `most` times the votes it had when the networks began, or so many times fewer, by
     a number that matters among all votes. A control that had none is new."""
     few = _NEW_SHARE * sum(now.values())
+    pairs = [(now.get(name, 0), begun.get(name, 0)) for name in now.keys() | begun.keys()]
     return not begun or any(
-        abs(votes - begun.get(name, 0)) > few
-        and (votes > most * begun.get(name, 0) or begun[name] > most * votes)
-        for name, votes in now.items()
+        abs(votes - before) > few and (votes > most * before or before > most * votes) for votes, before in pairs
     )
+
+
+def _handed_on(begun: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+    """What is kept of the votes that networks began with; a control that is gone is new when it comes back."""
+    return {name: votes for name, votes in begun.items() if now.get(name)}
 
 
 def _aligned(learned: NDArray[np.int64], people: int) -> NDArray[np.int64]:

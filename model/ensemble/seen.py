@@ -1,10 +1,11 @@
-"""What a training saw of the votes, in the small form in which the next one can tell what has changed.
+"""What a training saw, in the small form in which the next one can tell what has changed.
 
-A digest of the votes of each unit tells which units have votes that the last training did not see as they are now,
-whenever these were given: a vote may be found late, be changed, or go. A digest of each vote and counts tell how much
-of what a control was fitted on is still there, and whether some part of it has far more to learn from by now.
+A digest of the content and the votes of each unit tells which units the last training did not see as they are now,
+whenever votes were given: one may be found late, be changed, or go, and a task may show something else. A digest of
+each vote and counts tell how much of what a control was fitted on is still there, and whether some part of it has far
+more to learn from by now.
 
-Shape legend: U training units, A annotators, N votes of one control on training units.
+Shape legend: U training units, D dim, A annotators, N votes of one control on training units.
 Invariants: digests depend on what is told of a vote and on nothing else, neither on its place nor on the process; so
 what is loaded from a checkpoint compares as what was saved. Classes are told by their place in the space of their
 control: digests of different spaces must not be compared.
@@ -41,7 +42,8 @@ class ControlSeen:
 class Seen:
     """What a training saw."""
 
-    units: Digests  # (U,) a digest of the votes of each unit, by the last training
+    units: Digests  # (U,) a digest of the content and the votes of each unit, by the last training
+    contents: Digests  # (U,) of the content alone
     controls: dict[str, ControlSeen]
 
     def after(self, earlier: Seen, kept: Collection[str]) -> Seen:
@@ -53,7 +55,7 @@ class Seen:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """For a checkpoint; controls by their place."""
-        return {"seen.units": self.units} | {
+        return {"seen.units": self.units, "seen.contents": self.contents} | {
             f"seen.{index}.{key}": getattr(item, key)
             for index, item in enumerate(self.controls.values()) for key in ControlSeen.__slots__
         }
@@ -61,18 +63,19 @@ class Seen:
 
 def from_arrays(arrays: Mapping[str, NDArray[Any]], controls: Sequence[str]) -> Seen | None:
     """The inverse of `Seen.arrays`; None for a checkpoint from before this was kept. Raises KeyError for half of it."""
-    if "seen.units" not in arrays:
+    if "seen.contents" not in arrays:
         return None
-    return Seen(units=arrays["seen.units"], controls={
+    return Seen(units=arrays["seen.units"], contents=arrays["seen.contents"], controls={
         name: ControlSeen(**{key: arrays[f"seen.{index}.{key}"] for key in ControlSeen.__slots__})
         for index, name in enumerate(controls)
     })
 
 
-def see(dataset: Dataset) -> Seen:
-    """What a training of all parts sees of a dataset."""
+def see(dataset: Dataset, features: NDArray[np.float32]) -> Seen:
+    """What a training of all parts sees of a dataset whose units have these mean tokens, (units, D)."""
+    contents = _names([row.tobytes() for row in np.ascontiguousarray(features)])
     units, people = _keys(dataset.units), _keys((*dataset.annotators, ""))  # the last: anonymous
-    of_unit, controls = np.zeros(len(dataset.units), np.uint64), {}
+    of_unit, controls = _mixed(contents), {}
     for name in dataset.controls:
         targets = dataset.rows(name, ~dataset.heldout)
         digests = _mixed(units[targets.unit] + _keys((name,)))
@@ -84,12 +87,18 @@ def see(dataset: Dataset) -> Seen:
             votes=(digests >> np.uint64(32)).astype(np.uint32), support=_support(targets),
             givers=_by_giver(targets.annotator, len(dataset.annotators)),
         )
-    return Seen(units=of_unit[~dataset.heldout], controls=controls)
+    return Seen(units=of_unit[~dataset.heldout], contents=contents[~dataset.heldout], controls=controls)
 
 
 def changed_units(now: Seen, earlier: Seen, dataset: Dataset) -> Counts:
-    """Training units (positions in the dataset) with votes that the earlier training did not see as they are now."""
+    """Training units (positions in the dataset) that the earlier training did not see as they are now."""
     return np.flatnonzero(~dataset.heldout)[~np.isin(now.units, earlier.units)]
+
+
+def mostly_other_contents(now: Seen, earlier: Seen) -> bool:
+    """Whether more than half of the contents that the earlier training saw are gone, or shown otherwise."""
+    there = np.isin(earlier.contents, now.contents)
+    return 2 * int(there.sum()) < len(there)
 
 
 def much_is_gone(now: Seen, earlier: Seen, dataset: Dataset, most: float) -> bool:
@@ -132,8 +141,12 @@ def _by_giver(giver: Counts, people: int) -> Counts:
 
 
 def _keys(names: Sequence[str]) -> Digests:
-    """A digest of each name, the same in every process."""
-    blob = b"".join(blake2b(name.encode(), digest_size=8).digest() for name in names)
+    return _names([name.encode() for name in names])
+
+
+def _names(items: Sequence[bytes]) -> Digests:
+    """A digest of each item, the same in every process."""
+    blob = b"".join(blake2b(item, digest_size=8).digest() for item in items)
     return np.frombuffer(blob, "<u8").astype(np.uint64)
 
 

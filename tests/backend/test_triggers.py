@@ -134,6 +134,12 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
     ("training failed on earlier votes", {
         "votes": votes(50), "lately": with_lately(JobKind.TRAIN, failures=1, changes=40, ended_at=ago(61))},
      {"deliver", "train"}),
+    ("training failed often on earlier votes, five minutes at most", {
+        "votes": votes(50), "lately": with_lately(JobKind.TRAIN, failures=70, changes=40, ended_at=ago(301))},
+     {"deliver", "train"}),
+    ("training failed often on earlier votes, not long ago", {
+        "votes": votes(50), "lately": with_lately(JobKind.TRAIN, failures=70, changes=40, ended_at=ago(299))},
+     {"deliver"}),
     ("training failed on earlier votes just now", {
         "votes": votes(50), "lately": with_lately(JobKind.TRAIN, failures=1, changes=40, ended_at=ago(59))},
      {"deliver"}),

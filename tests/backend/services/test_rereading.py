@@ -247,3 +247,19 @@ def test_while_label_studio_is_away_nothing_is_left_out(at: Bench, monkeypatch: 
             at.reread()
     job(at)
     assert caught_up(at, ids)
+
+
+def test_a_piece_ends_where_label_studio_fails_at_every_task(
+    at: Bench, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(at, 8)
+    at.reconcile()
+    outage(at)
+    at.reconcile()
+
+    def fails(project: int, ids: list[int]) -> list[dict[str, Any]]:
+        raise LabelStudioError("Label Studio answered 500.", retry=True)
+
+    monkeypatch.setattr(at.studio, "tasks_by_id", fails)
+    figures = job(at)
+    assert (figures["read"], figures["unreadable"], figures["left"]) == (0, 2, 6)

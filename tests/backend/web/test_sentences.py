@@ -116,6 +116,11 @@ def test_what_waits():
     assert sentences.waiting(view(dirty=1, changes=15), NOW) == [
         "1 task changed and will be read again.",
         "3 votes changed since the last training; the next one comes after 10, or 20 seconds without a new one."]
+    few = view(changes=15, votes=6)
+    assert sentences.waiting(few, NOW) == [
+        "3 votes changed since the last training; the next one comes at 20 votes, 14 to go."]
+    same = replace(view(changes=15), votes=replace(view(changes=15).votes, classes=1))
+    assert sentences.waiting(same, NOW)[0].endswith("the next one comes when votes do not all say the same.")
     (waits,) = sentences.waiting(view(changes=15, tried=(14, 13, 12)), NOW)
     assert waits.startswith("1 vote changed") and "since the last 2 tried were not published" in waits
     training = (job(JobKind.TRAIN, JobState.RUNNING),)

@@ -10,6 +10,7 @@ from datetime import timedelta
 from html.parser import HTMLParser
 from statistics import median
 from types import SimpleNamespace
+from urllib.parse import urljoin
 
 import pytest
 
@@ -53,6 +54,12 @@ def test_every_page_opens_and_links_work(site):
         for link in set(links):
             there = "/" + _joined(address.partition("?")[0], link.partition("?")[0].partition("#")[0])
             assert base.match(there), (address, link)
+
+
+def test_the_address_of_a_project_leads_to_its_overview(site):
+    """As browsers resolve it; the test client would do so otherwise."""
+    there = site().get(f"/projects/{NUMBER}").location
+    assert urljoin(f"https://host/behind/projects/{NUMBER}", there) == f"https://host/behind/projects/{NUMBER}/overview"
 
 
 def _joined(page, link):

@@ -177,12 +177,32 @@ def test_networks_start_from_nothing_again_when_votes_have_doubled(project, trai
     ({"a": 1000, "b": 290}, {"a": 1000, "b": 24}, True),  # a large control does not hide a small one
     ({"a": 1000, "b": 40}, {"a": 1000, "b": 2}, False),  # but few votes do not matter
     ({"a": 1000, "b": 100}, {"a": 1000}, True),  # a new control
-    ({"a": 1000}, {"a": 1000, "b": 900}, False),  # one that is gone
+    ({"a": 1000}, {"a": 1000, "b": 900}, True),  # one that is gone
+    ({"a": 1000}, {"a": 1000, "b": 30}, False),  # one that is gone and did not matter
     ({"a": 0}, {"a": 3}, True),
     ({"a": 10}, {}, True),  # unknown
 ])
 def test_networks_start_from_nothing_for_a_control_of_another_size(now, begun, restart):
     assert another_size(now, begun, 2.0) is restart
+
+
+def test_other_contents_are_noticed(project, training_set, quick):
+    """The configuration may show another field, or texts be replaced, while the votes stay what they are."""
+    first = fit(training_set(_without(project, range(1, 120, 15))), quick)
+    shown = {unit: -tokens[:, ::-1].copy() for unit, tokens in project.tokens.items()}
+    found = fit(training_set(replace(project, tokens=shown)), quick, previous=first.ladder)
+    assert not found.figures["warm"] and not found.figures["kept"]
+    few = {unit: shown[unit] if int(unit[1:]) in (2, 3, 4) else tokens for unit, tokens in project.tokens.items()}
+    found = fit(training_set(replace(project, tokens=few)), quick, previous=first.ladder)
+    assert found.figures["brief"] and found.figures["epochs"] > 0
+    again = fit(training_set(replace(project, tokens=few)), quick, previous=found.ladder)
+    assert again.figures["brief"] and again.figures["epochs"] == 0
+
+
+def test_votes_on_other_tasks_are_not_those_that_the_networks_began_with(project, training_set, quick):
+    first = fit(training_set(_without(project, range(60, 120))), quick)
+    found = fit(training_set(_without(project, range(60))), quick, previous=first.ladder)
+    assert not found.figures["warm"]
 
 
 def test_votes_on_heldout_tasks_alone_train_no_network(project, training_set, quick):
