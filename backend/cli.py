@@ -18,6 +18,8 @@ from backend.errors import PolyvoxError, SettingsError
 from backend.settings import Settings
 from backend.telemetry import configure_logging
 
+_WIDE = 200  # columns
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser with one sub-parser per command."""
@@ -41,7 +43,7 @@ def main(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None
     try:
         settings = Settings.from_env(os.environ if env is None else env)
         configure_logging(settings)
-        code: int = arguments.command.run(arguments, settings, Console())
+        code: int = arguments.command.run(arguments, settings, _console())
         return code
     except SettingsError as error:
         return _complain(str(error), 2)
@@ -58,6 +60,12 @@ def main(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None
         return _complain(f"{error.strerror or type(error).__name__}{where}", 1)
     except KeyboardInterrupt:
         return 130
+
+
+def _console() -> Console:
+    """A file or a pipe has no width of its own; rich would cut tables to 80 columns there."""
+    told = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if told else _WIDE)
 
 
 def _complain(sentence: str, code: int) -> int:

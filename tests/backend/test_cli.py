@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.cli import build_parser, main
+from backend.cli import _console, build_parser, main
 from backend.commands import COMMANDS
 from backend.queues.children import ROOT
 from backend.records import JobKind, JobState, SyncState, Verdict, Version
@@ -192,3 +192,10 @@ def test_torch_is_not_loaded_before_it_is_needed(folder: Path, argv: list[str]) 
 def test_module_runs_as_a_program(folder: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "backend", "--help"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and "python -m backend" in done.stdout
+
+
+def test_a_pipe_gets_whole_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert _console().width == 200
+    monkeypatch.setenv("COLUMNS", "90")
+    assert _console().width == 90
