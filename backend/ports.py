@@ -133,6 +133,10 @@ class JobStore(Protocol):
         self, project: str | None = None, *, kind: records.JobKind | None = None, limit: int = 20,
     ) -> list[records.Job]:
         """Newest first."""
+    def last_ended(self, project: str) -> list[records.Job]:
+        """Of each kind the newest job that ended, well or not."""
+    def begun_again(self, project: str, *, since: datetime) -> list[records.Job]:
+        """Jobs that were begun more than once, newest first: those that are open, and those that ended since then."""
     def prune(self, before: datetime, *, limit: int = 1000) -> int:
         """Delete jobs that ended before that time, at most `limit` of them; of each kind and project the last to end
         well and the last to fail stay. Returns how many went."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from backend.bootstrap import build_doorbell
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 OPEN_STATES = (JobState.QUEUED, JobState.RUNNING)
 JOBS_LOOKED_AT = 30
+TELL_OF_INTERRUPTIONS = timedelta(minutes=10)  # after the job went through
 VERSIONS_SHOWN = 8
 WAY_NAMES = {
     "served": "What is served",
@@ -128,15 +129,16 @@ def overview(services: Services) -> Overview:
 def _project(services: Services, project: Project, now: datetime) -> ProjectView:
     store, key = services.store, project.key
     recent = store.jobs.recent(key, limit=JOBS_LOOKED_AT)
-    jobs = _open_jobs(services, key, recent)
+    again = store.jobs.begun_again(key, since=now - TELL_OF_INTERRUPTIONS)
+    jobs = _open_jobs(services, key, [*recent, *again])
     published, sync = store.versions.published(key), store.projects.sync_state(key)
     settings = services.triggers.settings_of(project)
     base = services.settings.label_studio_url
     of_config, notes = problems.of_config(project.label_config)
     found = [
         *problems.of_reading(sync, jobs, settings, now, connected=services.triggers.connected),
-        *problems.of_jobs(recent, said=sync.last_error), *of_config, *_registry_problem(services, key),
-        *store.projects.findings(key), *_token_problems(services, project, settings),
+        *problems.of_jobs(store.jobs.last_ended(key), said=sync.last_error), *of_config,
+        *_registry_problem(services, key), *store.projects.findings(key), *_token_problems(services, project, settings),
     ]
     return ProjectView(
         project=project, link=f"{base}/projects/{project.label_studio_id}/data" if base else "",
@@ -146,7 +148,7 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
         delivers=services.triggers.delivers(project),
         figures=control_figures(published.figures) if published else (), problems=found,
         crowd=_crowd(services, key), scores=_scores(services, key),
-        notes=[*notes, *problems.interruptions(recent, now)],
+        notes=[*notes, *problems.interruptions(again)],
     )
 
 
@@ -177,10 +179,10 @@ def redis_answers(settings: Settings) -> bool:
     return not settings.redis_url or build_doorbell(settings, limits_s={}).answers()
 
 
-def _open_jobs(services: Services, key: str, recent: Sequence[Job]) -> list[Job]:
-    """Running ones first. A long training may have begun before all recent jobs, so each kind is asked for as well."""
+def _open_jobs(services: Services, key: str, known: Sequence[Job]) -> list[Job]:
+    """Running ones first. A long training may have begun before all that are `known`, so each kind is asked for."""
     pending = [services.store.jobs.pending(key, kind) for kind in JobKind]
-    found = {job.id: job for job in [*recent, *(job for job in pending if job)] if job.state in OPEN_STATES}
+    found = {job.id: job for job in [*known, *(job for job in pending if job)] if job.state in OPEN_STATES}
     return sorted(found.values(), key=lambda job: (job.state is not JobState.RUNNING, job.not_before))
 
 

@@ -65,33 +65,27 @@ def of_reading(
             f"{settings.reconcile_every_s:g} s, so no job process seems to run: {START_WORKER}"]
 
 
-def of_jobs(recent: Sequence[Job], *, said: str = "") -> list[str]:
-    """The last failure of each kind of job that has not succeeded since; `recent` is newest first. A failure that was
-    `said` already is left out."""
-    found, seen = [], set()
-    for job in recent:
-        if job.state in (JobState.DONE, JobState.FAILED) and job.kind not in seen:
-            seen.add(job.kind)
-            if job.state is JobState.FAILED and job.error != said:
-                found.append(f"The last {job.kind} job failed: {job.error}")
-    return found
+def of_jobs(last: Sequence[Job], *, said: str = "") -> list[str]:
+    """The kinds of job of which the last one failed; `last` are those that ended last, one of each kind. A failure that
+    was `said` already is left out."""
+    return [f"The last {job.kind} job failed: {job.error}" for job in last
+            if job.state is JobState.FAILED and job.error != said]
 
 
-def interruptions(recent: Sequence[Job], now: datetime) -> list[str]:
-    """As notes: the newest job of each kind, where a try of it was cut off; `recent` is newest first."""
-    found, seen = [], set()
-    for job in recent:
-        if job.kind in seen:
-            continue
-        seen.add(job.kind)
-        if job.state is JobState.QUEUED and job.error and job.not_before <= now:
-            found.append(f"A {job.kind} job was interrupted and is about to be taken up again: {job.error}")
-        elif job.state is JobState.RUNNING and job.attempts > 1:
-            found.append(f"The {job.kind} job was interrupted, or failed, before; this is try {job.attempts}.")
-        elif job.state is JobState.DONE and job.attempts > 1:
-            found.append(f"The last {job.kind} job was interrupted, or failed, before it went through at try "
-                         f"{job.attempts}.")
-    return found
+def interruptions(again: Sequence[Job]) -> list[str]:
+    """As notes: the newest job of each kind that went through after a try of it was cut off, whatever followed it.
+    `again` are jobs that were begun more than once lately, newest first; those that are open are told of as waiting."""
+    newest: dict[JobKind, Job] = {}
+    for job in again:
+        if job.state is JobState.DONE:
+            newest.setdefault(job.kind, job)
+    return [f"{the(job)} was interrupted, or failed, before it went through at try {job.attempts}."
+            for job in newest.values()]
+
+
+def the(job: Job) -> str:
+    """A job by its kind and the time it was asked for, so that two of one kind are told apart."""
+    return f"The {job.kind} job of {job.created_at:%H:%M:%S} UTC"
 
 
 def of_redis(settings: Settings, answers: bool) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from backend.records import Job, JobKind, JobState, Verdict
 from backend.routes.overview import ControlFigures, Overview, ProjectView, Way
+from backend.routes.problems import the
 from backend.services.served import consensus_version
 from backend.services.triggers import rejected_in_a_row
 
@@ -153,10 +154,11 @@ def waiting(view: ProjectView, now: datetime) -> list[str]:
 
 def _again(job: Job, now: datetime) -> str:
     """An open job that was begun before."""
+    said = f"{the(job)} was interrupted, or failed, and"
     if job.state is JobState.RUNNING:
-        return f"The {job.kind} job runs again, attempt {job.attempts}: {job.error}"
+        return f"{said} runs again, attempt {job.attempts}: {job.error}"
     wait_s = max((job.not_before - now).total_seconds(), 0.0)
-    return f"The {job.kind} job is tried again{f' in {wait_s:.0f} s' if wait_s >= 1 else ''}: {job.error}"
+    return f"{said} is tried again{f' in {wait_s:.0f} s' if wait_s >= 1 else ''}: {job.error}"
 
 
 def newest_verdict(view: ProjectView) -> str:

@@ -15,18 +15,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, case, delete, exists, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, case, delete, exists, func, select, union_all, update
 from sqlalchemy.exc import IntegrityError
 
 from backend import records
 from backend.records import JobKind, JobState
 from backend.store.engine import Database, chunks, from_us, optional_time, to_us
-from backend.store.schema import jobs
+from backend.store.schema import BEGUN_AGAIN, jobs
 
 _COLLISIONS = 5  # how often a claim that lost a race looks again before it leaves the work to the winners
 
 _SILENT = "The job process stopped answering."
-
+_ENDED = (JobState.DONE.value, JobState.FAILED.value)
 
 # Whose turn it is. What is read again in pieces waits for everything else that may run in its lane.
 _TURN = (case((jobs.c.kind == JobKind.REREAD.value, 1), else_=0), jobs.c.not_before, jobs.c.created_at, jobs.c.id)
@@ -128,15 +128,38 @@ class SqlJobStore:
         with self._db.read() as connection:
             return [_job(row) for row in connection.execute(statement)]
 
+    def last_ended(self, project: str) -> list[records.Job]:
+        """See `ports.JobStore`. One walk along the index for each kind, which ends at the first that ended."""
+        newest = [
+            select(jobs).where(jobs.c.project == project, jobs.c.kind == kind.value, jobs.c.state.in_(_ENDED))
+            .order_by(jobs.c.created_at.desc(), jobs.c.id).limit(1).subquery().select()
+            for kind in JobKind
+        ]
+        with self._db.read() as connection:
+            return [_job(row) for row in connection.execute(union_all(*newest))]
+
+    def begun_again(self, project: str, *, since: datetime) -> list[records.Job]:
+        """See `ports.JobStore`. By an index of these jobs alone."""
+        lately = jobs.c.finished_at.is_(None) | (jobs.c.finished_at >= to_us(since))
+        statement = (
+            select(jobs).where(jobs.c.project == project, BEGUN_AGAIN, lately)
+            .order_by(jobs.c.created_at.desc(), jobs.c.id)
+        )
+        with self._db.read() as connection:
+            return [_job(row) for row in connection.execute(statement)]
+
     def prune(self, before: datetime, *, limit: int = 1000) -> int:
         """See `ports.JobStore`. The index on states finds them, since a job never ends before it is due."""
         cut, newer = to_us(before), jobs.alias("newer")
-        ended = jobs.c.state.in_([state.value for state in (JobState.DONE, JobState.FAILED)])
         later = exists().where(
             newer.c.project == jobs.c.project, newer.c.kind == jobs.c.kind, newer.c.created_at > jobs.c.created_at,
             newer.c.state == jobs.c.state,
         )
-        old = select(jobs.c.id).where(ended, jobs.c.not_before < cut, jobs.c.finished_at < cut, later).limit(limit)
+        old = (
+            select(jobs.c.id)
+            .where(jobs.c.state.in_(_ENDED), jobs.c.not_before < cut, jobs.c.finished_at < cut, later)
+            .limit(limit)
+        )
         with self._db.read() as connection:
             ids = list(connection.execute(old).scalars())
         if not ids:

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-HEAD = "0007"  # the newest migration; a database that is already there is opened without loading Alembic
+HEAD = "0008"  # the newest migration; a database that is already there is opened without loading Alembic
 
 
 class SafeText(TypeDecorator[str]):
@@ -62,6 +62,7 @@ def as_stored(value: str) -> str:
 BigKey = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for plain INTEGER
 
 _LIVE = text("ended_at IS NULL")
+BEGUN_AGAIN = text("attempts > 1")  # literal, so that SQLite sees that its index answers
 
 metadata = MetaData(
     naming_convention={
@@ -211,6 +212,7 @@ jobs = Table(
     Index("ix_jobs_due", "state", "not_before"),
     Index("ix_jobs_project", "project", "created_at"),
     Index("ix_jobs_kind", "project", "kind", "created_at"),
+    Index("ix_jobs_again", "project", "created_at", sqlite_where=BEGUN_AGAIN, postgresql_where=BEGUN_AGAIN),
 )
 
 versions = Table(

@@ -68,12 +68,13 @@ def play(subject: Subject, this: Round) -> Outcome:
     outcome, world = Outcome(round=this), subject.world
     tasks = world.label_studio.owner.task_ids(subject.number)
     before = len(world.store.versions.recent(subject.key, limit=1000))
+    said_before = frozenset(checks.sentences(subject))
     people = Annotators(world.label_studio, tasks, load()[:TASKS], this.seed)
     people.start()
     try:
         with _noted(outcome):
             killed = _kill(subject, this, people)
-            _outage(subject, this, people, outcome, killed)
+            _outage(subject, this, people, outcome, killed, said_before)
     finally:
         people.stop()
     outcome.submits, outcome.refused = people.accepted, people.refused
@@ -101,7 +102,9 @@ def _kill(subject: Subject, this: Round, people: Annotators) -> float:
         return time.monotonic()
 
 
-def _outage(subject: Subject, this: Round, people: Annotators, outcome: Outcome, killed: float) -> None:
+def _outage(
+    subject: Subject, this: Round, people: Annotators, outcome: Outcome, killed: float, said_before: frozenset[str],
+) -> None:
     """While it is away: who can work works, the status says what is wrong; then it is started again."""
     world, victim = subject.world, this.victim
     if victim is not Victim.LABEL_STUDIO:
@@ -109,18 +112,19 @@ def _outage(subject: Subject, this: Round, people: Annotators, outcome: Outcome,
     if victim not in (Victim.WEB, Victim.EVERYTHING):
         _answering(subject, outcome, killed, "while it was away")
     if victim in NAMES:
-        _naming(subject, outcome, NAMES[victim])
+        _naming(subject, outcome, NAMES[victim], said_before)
     world.revive(victim)
     if victim not in NAMES and this.when is not When.SUBMIT:
-        _naming(subject, outcome, "interrupted")
+        _naming(subject, outcome, "interrupted", said_before)
     _answering(subject, outcome, killed, "afterwards")
     people.wait_for(WORK_ON)
 
 
-def _naming(subject: Subject, outcome: Outcome, word: str) -> None:
-    """The status must name what is away, or that a job was interrupted."""
+def _naming(subject: Subject, outcome: Outcome, word: str, before: frozenset[str]) -> None:
+    """The status must name what is away, or that a job was interrupted, in a sentence that it did not say before: of
+    the interruption of an earlier round it tells for some minutes."""
     def said() -> list[str]:
-        found = [each for each in checks.sentences(subject) if word in each]
+        found = [each for each in checks.sentences(subject) if word in each and each not in before]
         return [each for each in found if any(what in each for what in ("failed", "does not answer", "interrupted"))]
 
     if not checks.until(said, timeout_s=NAMED_S):

@@ -1,11 +1,14 @@
 """The queue: who may run what, and what becomes of jobs whose process dies."""
 
+import re
 import subprocess
 import sys
 from datetime import timedelta
 from threading import Barrier, Thread
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from backend.records import Job, JobKind, JobState
 from backend.store import SqlStore, open_store
@@ -268,6 +271,64 @@ def test_recent_is_newest_first(store: SqlStore, clock: FakeClock) -> None:
     assert [job.project for job in store.jobs.recent(kind=JobKind.SYNC)] == ["8.1", KEY]
     assert [job.kind for job in store.jobs.recent(KEY, kind=JobKind.TRAIN, limit=1)] == [JobKind.TRAIN]
     assert store.jobs.recent(KEY, kind=JobKind.ENCODE) == []
+
+
+def test_of_each_kind_the_newest_that_ended(store: SqlStore, clock: FakeClock) -> None:
+    assert store.jobs.last_ended(KEY) == []
+    wanted = {}
+    for kind in (JobKind.SYNC, JobKind.TRAIN, JobKind.SYNC, JobKind.DELIVER):
+        job_id = store.jobs.enqueue(kind, KEY).id
+        assert claim(store, job_id=job_id)
+        if kind is JobKind.TRAIN:
+            store.jobs.fail(job_id, "me", error="No.", retry_at=None)
+        else:
+            store.jobs.finish(job_id, "me", figures={})
+        wanted[kind] = job_id
+        clock.move(1)
+    other = store.jobs.enqueue(JobKind.SYNC, "8.1").id
+    assert claim(store, job_id=other)
+    store.jobs.finish(other, "me", figures={})
+    store.jobs.enqueue(JobKind.SYNC, KEY)
+    assert {job.kind: job.id for job in store.jobs.last_ended(KEY)} == wanted
+
+
+def test_jobs_that_were_begun_again(store: SqlStore, clock: FakeClock) -> None:
+    def begun(kind: JobKind, project: str, *, lost: bool) -> str:
+        clock.move(1)
+        job_id = store.jobs.enqueue(kind, project).id
+        for _ in range(1 + lost):
+            store.jobs.release("host", error="Gone.")
+            assert claim(store, "host:heavy", job_id=job_id)
+        return job_id
+
+    ended, still = begun(JobKind.DELIVER, KEY, lost=True), clock.now
+    store.jobs.finish(ended, "host:heavy", figures={})
+    for project, lost in ((KEY, False), ("8.1", True)):
+        store.jobs.finish(begun(JobKind.SYNC, project, lost=lost), "host:heavy", figures={})
+    runs = begun(JobKind.TRAIN, KEY, lost=True)
+    assert [job.id for job in store.jobs.begun_again(KEY, since=still)] == [runs, ended]
+    assert [job.id for job in store.jobs.begun_again(KEY, since=still + timedelta(seconds=1))] == [runs]
+    waits = store.jobs.release("host", error="Gone.")
+    assert waits == 1 and [job.id for job in store.jobs.begun_again(KEY, since=clock.now)] == [runs]
+
+
+def test_the_status_walks_along_indexes(store: SqlStore, clock: FakeClock) -> None:
+    if store.database.engine.dialect.name != "sqlite":
+        return  # PostgreSQL's choice depends on the sizes of tables
+    plans: list[str] = []
+
+    def explain(_: object, cursor: Any, statement: str, parameters: Any, *__: object) -> None:
+        if "FROM jobs" in statement and not statement.startswith("EXPLAIN"):
+            other = cursor.connection.cursor()
+            other.execute("EXPLAIN QUERY PLAN " + statement, parameters)
+            plans.extend(row[3] for row in other.fetchall() if re.search(r"(SCAN|SEARCH) jobs|TEMP B-TREE", row[3]))
+
+    event.listen(store.database.engine, "before_cursor_execute", explain)
+    store.jobs.begun_again(KEY, since=clock.now)
+    assert any("USING INDEX ix_jobs_again" in plan for plan in plans), plans
+    plans.clear()
+    store.jobs.last_ended(KEY)
+    assert sum("USING INDEX ix_jobs_kind (project=? AND kind=?)" in plan for plan in plans) == len(JobKind), plans
 
 
 def test_threads_never_get_the_same_job(store: SqlStore) -> None:

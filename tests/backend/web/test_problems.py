@@ -74,17 +74,14 @@ def test_of_the_labeling_configuration(xml, problem, note):
     assert [note in each for each in notes] == [True] * bool(note)
 
 
-@pytest.mark.parametrize("state, attempts, error, said", [
-    (JobState.QUEUED, 1, "The job process died.", "was interrupted and is about to be taken up again: The job process"),
-    (JobState.RUNNING, 2, "", "this is try 2"),
-    (JobState.DONE, 2, "", "went through at try 2"),
-    (JobState.DONE, 1, "", ""),
-    (JobState.QUEUED, 0, "", ""),
-])
-def test_a_job_that_was_cut_off_is_named(state: JobState, attempts: int, error: str, said: str) -> None:
-    cut_off = replace(job(JobKind.DELIVER, state), attempts=attempts, error=error, not_before=NOW)
-    found = problems.interruptions([cut_off], NOW)
-    assert bool(found) == bool(said) and said in "".join(found)
+def test_the_newest_job_of_a_kind_that_went_through_at_a_later_try_is_named() -> None:
+    delivery, older = (replace(job(JobKind.DELIVER, JobState.DONE), attempts=tries) for tries in (2, 3))
+    open_one = replace(delivery, state=JobState.RUNNING)
+    assert problems.interruptions([]) == []
+    assert problems.interruptions([open_one, delivery, older, replace(delivery, kind=JobKind.SYNC)]) == [
+        f"The {kind} job of {NOW:%H:%M:%S} UTC was interrupted, or failed, before it went through at try 2."
+        for kind in ("deliver", "sync")
+    ]
 
 
 def test_a_redis_that_does_not_answer_is_named_where_there_should_be_one() -> None:

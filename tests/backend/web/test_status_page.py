@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from backend.app import create_app
+from backend.ports import utc_now
 from backend.records import (
     Annotation,
     Delivery,
@@ -20,7 +21,7 @@ from backend.records import (
     Verdict,
     Version,
 )
-from backend.routes.overview import control_figures
+from backend.routes.overview import JOBS_LOOKED_AT, TELL_OF_INTERRUPTIONS, control_figures
 from backend.routes.status import ago
 from model.spaces import Value
 from model.votes import Provenance
@@ -202,6 +203,50 @@ def test_a_failed_job_is_a_problem_until_one_succeeds(filled, client):
     store.jobs.fail(job.id, "other", error="Label Studio is down.", retry_at=None)
     said = [each for project in client.get("/").json["projects"] for each in project["problems"]]
     assert "The last reconcile job failed: Label Studio is down." in said
+    _end_jobs(store, JOBS_LOOKED_AT)
+    said = [each for project in client.get("/").json["projects"] for each in project["problems"]]
+    assert "The last reconcile job failed: Label Studio is down." in said
+    store.jobs.enqueue(JobKind.RECONCILE, KEY)
+    store.jobs.finish(store.jobs.claim("other", lease_s=60, kinds=[JobKind.RECONCILE]).id, "other", figures={})
+    said = [each for project in client.get("/").json["projects"] for each in project["problems"]]
+    assert not any("Label Studio is down." in each for each in said)
+
+
+def test_an_interrupted_job_is_named_whatever_followed_it_and_for_some_minutes(services_with):
+    services = services_with()
+    services.store.projects.ensure(KEY)
+    jobs, client = services.store.jobs, create_app(services, SimpleNamespace()).test_client()
+
+    def interrupted():
+        return [each for each in client.get("/").json["projects"][0]["says"] if "interrupted" in each]
+
+    first = jobs.enqueue(JobKind.DELIVER, KEY)
+    jobs.claim("dead:heavy", lease_s=60, job_id=first.id)
+    jobs.release("dead", error="The job process died.")
+    newer = jobs.enqueue(JobKind.DELIVER, KEY)
+    _end_jobs(services.store, JOBS_LOOKED_AT)
+    services.clock = utc_now
+    (said,) = interrupted()
+    assert said.endswith("was interrupted, or failed, and is tried again: The job process died.")
+    jobs.claim("alive:heavy", lease_s=60, job_id=first.id)
+    (said,) = interrupted()
+    assert said.endswith("and runs again, attempt 2: The job process died.")
+    jobs.finish(first.id, "alive:heavy", figures={})
+    assert jobs.claim("alive:heavy", lease_s=60).id == newer.id
+    jobs.finish(newer.id, "alive:heavy", figures={})
+    (said,) = interrupted()
+    assert said == f"The deliver job of {first.created_at:%H:%M:%S} UTC was interrupted, or failed, before it went " \
+                   "through at try 2."
+    services.clock = lambda: utc_now() + TELL_OF_INTERRUPTIONS
+    assert interrupted() == []
+
+
+def _end_jobs(store, number):
+    """More than the status looks at."""
+    for _ in range(number):
+        job = store.jobs.enqueue(JobKind.SYNC, KEY)
+        store.jobs.claim("other", lease_s=60, job_id=job.id)
+        store.jobs.finish(job.id, "other", figures={})
 
 
 @pytest.mark.parametrize("figures", [
