@@ -52,7 +52,8 @@ class LabelStudioClient:
         return {str(user["id"]): user.get("email") or user.get("username") or str(user["id"]) for user in self._users()}
 
     def import_predictions(self, project_id: int, predictions: Sequence[Mapping[str, Any]]) -> int:
-        """Bulk import. One task that is gone makes Label Studio refuse all, so they are then sorted out and left."""
+        """Bulk import. One task that is gone makes Label Studio refuse it, so such tasks are then sorted out and left.
+        With a flag on, Label Studio has stored batches before that: those are not sent again."""
         rows = [dict(prediction) for prediction in predictions]
         if not rows:
             return 0
@@ -62,10 +63,13 @@ class LabelStudioClient:
             if error.http_status != 400:
                 raise
             here = self._tasks.existing(project_id, [row["task"] for row in rows])
-            left = [row for row in rows if row["task"] in here]
-            if len(left) == len(rows):
+            known = [row for row in rows if row["task"] in here]
+            if len(known) == len(rows):
                 raise
-        return self._import(project_id, left) if left else 0
+        there = {version: self.predicted_tasks(project_id, version)
+                 for version in sorted({row["model_version"] for row in known})}
+        left = [row for row in known if row["task"] not in there[row["model_version"]]]
+        return len(known) - len(left) + (self._import(project_id, left) if left else 0)
 
     def prediction_versions(self, project_id: int) -> dict[str, int]:
         """See `ports.LabelStudio`."""

@@ -31,6 +31,7 @@ class Studio:
         self.hooks: list[dict[str, Any]] = []
         self.imported: list[list[dict[str, Any]]] = []
         self.refuse_imports = False
+        self.stores_before_it_refuses = 0  # a part of it where a flag of Label Studio has it check part by part
         self.before_page = lambda: None
 
     def __call__(self, request: Request) -> Answer:
@@ -65,8 +66,10 @@ class Studio:
             case "POST", "/api/projects/1/import/predictions":
                 known = {task["id"] for task in self.tasks}
                 if self.refuse_imports or not {row["task"] for row in request.body} <= known:
+                    self.store(request.body[: self.stores_before_it_refuses])
                     return Answer(status=400, body={"detail": "Validation error"})
                 self.imported.append(request.body)
+                self.store(request.body)
                 return Answer(status=201, body={"created": len(request.body)})
             case _:
                 return Answer(status=404, body={})
@@ -102,6 +105,12 @@ class Studio:
             if not tests[item["operator"]]:
                 return False
         return True
+
+    def store(self, rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            (task,) = [each for each in self.tasks if each["id"] == row["task"]]
+            versions = [*filter(None, task["predictions_model_versions"].split(",")), row["model_version"]]
+            task["predictions_model_versions"] = ",".join(versions)
 
     def add(self, task_id: int, seconds: float, versions: str = "") -> None:
         self.tasks.append({
@@ -206,6 +215,25 @@ def test_an_import_leaves_out_tasks_that_are_gone(client: LabelStudioClient, stu
     assert client.import_predictions(1, rows[1:]) == 0
     assert client.import_predictions(1, []) == 0
     assert studio.imported == [rows[:1]]
+
+
+def test_what_was_stored_before_an_import_was_refused_is_not_sent_again(
+    client: LabelStudioClient, studio: Studio
+) -> None:
+    """The other way of importing, behind a flag of Label Studio, stores batches of 500 until one has a task that is
+    gone."""
+    for task_id in range(1, 7):
+        studio.add(task_id, 0)
+    rows = [{"task": task_id, "result": [], "score": 0.5, "model_version": version}
+            for task_id in range(1, 8) for version in ("v", "w")]
+    studio.stores_before_it_refuses = 5
+    assert client.import_predictions(1, rows) == 12
+    assert [task["predictions_model_versions"] for task in studio.tasks] == ["v,w"] * 6
+    assert [len(call) for call in studio.imported] == [7]
+    studio.stores_before_it_refuses = 12
+    studio.tasks = [task | {"predictions_model_versions": ""} for task in studio.tasks]
+    assert client.import_predictions(1, rows) == 12
+    assert [task["predictions_model_versions"] for task in studio.tasks] == ["v,w"] * 6
 
 
 def test_an_import_that_is_refused_for_another_reason_is_an_error(client: LabelStudioClient, studio: Studio) -> None:
