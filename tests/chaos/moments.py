@@ -39,6 +39,9 @@ class When(StrEnum):
 LANE = {When.SYNC: "sync", When.TRAIN: "heavy", When.CHECKPOINT: "heavy", When.IMPORT: "heavy",
         When.SELECT: "heavy", When.DELETE: "heavy"}
 
+KIND = {When.SYNC: JobKind.SYNC, When.TRAIN: JobKind.TRAIN, When.CHECKPOINT: JobKind.TRAIN,
+        When.IMPORT: JobKind.DELIVER, When.SELECT: JobKind.DELIVER, When.DELETE: JobKind.DELIVER}
+
 
 class NotReached(Exception):
     """The moment did not come in time."""

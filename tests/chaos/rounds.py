@@ -13,7 +13,7 @@ from demo.sample import CONTROL, LABEL_CONFIG, OBJECT, load
 from tests.chaos import checks
 from tests.chaos.annotators import Annotators
 from tests.chaos.checks import Subject
-from tests.chaos.moments import NotReached, Watch, When, at, unfinished
+from tests.chaos.moments import KIND, NotReached, Watch, When, at, unfinished
 from tests.chaos.plan import Round
 from tests.chaos.world import Victim, World
 
@@ -115,13 +115,13 @@ def _outage(
         _naming(subject, outcome, NAMES[victim], said_before)
     world.revive(victim)
     if victim not in NAMES and this.when is not When.SUBMIT:
-        _naming(subject, outcome, "interrupted", said_before)
+        _naming(subject, outcome, f"The {KIND[this.when]} job of", said_before)
     _answering(subject, outcome, killed, "afterwards")
     people.wait_for(WORK_ON)
 
 
 def _naming(subject: Subject, outcome: Outcome, word: str, before: frozenset[str]) -> None:
-    """The status must name what is away, or that a job was interrupted, in a sentence that it did not say before: of
+    """The status must name what is away, or which job was interrupted, in a sentence that it did not say before: of
     the interruption of an earlier round it tells for some minutes."""
     def said() -> list[str]:
         found = [each for each in checks.sentences(subject) if word in each and each not in before]
