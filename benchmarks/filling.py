@@ -109,7 +109,7 @@ def report(sets: Sequence[Scored]) -> str:
         "Made by `python -m benchmarks.filling --data SETS --cells CELLS` from cells of `benchmarks.evaluation`. Of "
         "each test task about half of the votes is seen. Share of tasks, in percent, whose consensus is the majority "
         "of *all* their votes; 95 % intervals over tasks. *Filled* is the consensus of the full ladder (`served`: "
-        "prior, pooled, network, and where votes are seen the conditioned network and latent classes), of the "
+        "prior, pooled, network, and where votes are seen the conditioned network, latent classes and factors), of the "
         "version of the package that made the cells.", "",
         "| set | tasks (folds) | seen of votes | filled | majority of seen | Dawid-Skene | filled - majority | "
         "filled - Dawid-Skene |", "| --- | --- | --- | --- | --- | --- | --- | --- |",
