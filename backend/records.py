@@ -120,7 +120,7 @@ class VoteCounts:
     total: int
     tasks_with_votes: int
     annotators: int
-    classes: int  # distinct values over all controls
+    classes: int  # distinct answers of the control that has most; free texts, which nothing is learned from, are none
     last_change: datetime | None  # when a vote was last stored or removed
     changes: int  # grows by one with each stored, changed or removed vote, for ever
 

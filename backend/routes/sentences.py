@@ -47,7 +47,7 @@ def answering(view: ProjectView, now: datetime) -> str:
         missing = view.min_votes - view.votes.total
         if missing > 0:
             return f"No version answers yet: the first training starts at {view.min_votes} votes, {missing} to go."
-        same = view.votes.total and view.votes.classes < 2
+        same = view.votes.classes == 1
         return "No version answers yet" + (": all votes say the same." if same else ".")
     name = view.published.name
     return f"Version {name} answers, published {ago(view.published.created_at, now)}{_delivered(view, name)}."

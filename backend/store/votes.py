@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Row, and_, func, select
 from backend import records
 from backend.store.engine import Database, chunks, from_us, id_of, optional_time, project_id
 from backend.store.schema import annotators, arm_log, projects, votes
-from model.spaces import Value
+from model.spaces import Value, ValueKind
 from model.votes import Provenance, Votes
 
 _ROWS = 20_000  # votes that are held as Python objects at a time while columns are built
@@ -67,13 +67,17 @@ class SqlVoteStore:
             counted = self._counted.get(project)
             if counted is not None and counted.changes == row.changes:
                 return counted
-            answers = select(votes.c.control, votes.c.kind, votes.c.value).where(current).distinct().subquery()
+            learned = votes.c.kind != ValueKind.TEXT.value
+            answers = (
+                select(votes.c.control, votes.c.kind, votes.c.value).where(current, learned).distinct().subquery()
+            )
+            each = select(func.count().label("answers")).select_from(answers).group_by(answers.c.control).subquery()
             total, with_votes, voters = connection.execute(
                 select(
                     func.count(), func.count(votes.c.task_id.distinct()), func.count(votes.c.annotator.distinct())
                 ).where(current)
             ).one()
-            classes = connection.execute(select(func.count()).select_from(answers)).scalar_one()
+            classes = connection.execute(select(func.coalesce(func.max(each.c.answers), 0))).scalar_one()
         counted = records.VoteCounts(
             total=total,
             tasks_with_votes=with_votes,

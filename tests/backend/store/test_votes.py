@@ -1,5 +1,6 @@
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from backend.errors import NotFound
 from backend.records import VoteCounts
 from backend.store import SqlStore, open_store
 from backend.store.schema import arm_log
-from model.spaces import Value
+from model.spaces import Value, ValueKind
 from model.votes import Provenance, Vote, Votes
 from tests.backend.store.samples import KEY, NOON, minutes, snapshot, vote
 
@@ -61,6 +62,18 @@ def test_counts_are_counted_anew_only_after_changes(store: SqlStore) -> None:
     assert not any("votes" in statement for statement in statements)
     store.tasks.take_over(KEY, [snapshot(2, [vote(2, "5", "C")])])
     assert store.votes.counts(KEY).classes == 3
+
+
+def test_classes_are_those_of_the_control_with_most_and_free_texts_are_none(store: SqlStore) -> None:
+    """Two controls with one answer each are not two classes: nothing could be learned of either."""
+    one, other = (replace(vote(1, "5", "A"), control=control) for control in ("first", "second"))
+    texts = [replace(vote(1, who, "A"), control="why", value=Value(ValueKind.TEXT, f"Because {who}.")) for who in "567"]
+    store.tasks.take_over(KEY, [snapshot(1, [*texts])])
+    assert store.votes.counts(KEY).classes == 0 and store.votes.counts(KEY).total == 3
+    store.tasks.take_over(KEY, [snapshot(1, [one, other, *texts])])
+    assert store.votes.counts(KEY).classes == 1
+    store.tasks.take_over(KEY, [snapshot(1, [one, other, replace(vote(1, "6", "B"), control="second"), *texts])])
+    assert store.votes.counts(KEY).classes == 2
 
 
 def test_activity_is_by_votes_with_names_where_known(store: SqlStore) -> None:
