@@ -18,6 +18,7 @@ from backend.services.statistics.documents import (
 
 NAIVE = ("prior", "pooled")  # rungs that need no knowledge of the content of each annotator
 FEW_VOTES = 100
+FEW_TASKS = 20  # below it one task more or less can move alpha from one judgement to another
 FAULTS = {
     "constant": "gives almost the same answer whatever the task is",
     "inverter": "says the opposite of the others more often than not",
@@ -55,7 +56,8 @@ def agreement(control: str, found: Agreement) -> str:
     alpha = found.alpha.value
     if alpha is None:
         return f"Nothing can be said on {control}: no task has two votes yet."
-    judged = ("good enough to rely on" if alpha >= 0.8 else "good enough for tentative conclusions" if alpha >= 0.667
+    judged = ("on too few tasks to judge by" if found.tasks < FEW_TASKS
+              else "good enough to rely on" if alpha >= 0.8 else "good enough for tentative conclusions" if alpha >= 0.667
               else "low: annotators read many tasks differently" if alpha >= 0.2 else "hardly more than chance")
     near = "" if found.level == "nominal" else ", and with near misses counting less,"
     return (f"On {control} annotators agree in {percent(found.percent.value)} of all pairs of votes; corrected for "

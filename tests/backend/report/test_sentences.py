@@ -37,6 +37,8 @@ def test_agreement_is_judged_by_krippendorff():
     for alpha, words in ((0.85, "rely on"), (0.7, "tentative"), (0.5, "low"), (0.05, "hardly more than chance")):
         said = sentences.agreement(CONTROL, replace(AGREEMENT, alpha=Figure(value=alpha)))
         assert words in said and f"α = {alpha:.2f}," in said
+    few = sentences.agreement(CONTROL, replace(AGREEMENT, alpha=Figure(value=1.0), tasks=2))
+    assert "α = 1.00, on too few tasks to judge by. 2 tasks with two votes" in few
     assert "no task has two votes" in sentences.agreement(CONTROL, replace(AGREEMENT, alpha=UNKNOWN))
 
 
