@@ -56,13 +56,20 @@ def agreement(control: str, found: Agreement) -> str:
     alpha = found.alpha.value
     if alpha is None:
         return f"Nothing can be said on {control}: no task has two votes yet."
-    judged = ("on too few tasks to judge by" if found.tasks < FEW_TASKS
-              else "good enough to rely on" if alpha >= 0.8 else "good enough for tentative conclusions" if alpha >= 0.667
-              else "low: annotators read many tasks differently" if alpha >= 0.2 else "hardly more than chance")
     near = "" if found.level == "nominal" else ", and with near misses counting less,"
     return (f"On {control} annotators agree in {percent(found.percent.value)} of all pairs of votes; corrected for "
-            f"chance{near} that is α = {interval(found.alpha)}, {judged}. {count(found.tasks, 'task')} with two votes "
+            f"chance{near} that is α = {interval(found.alpha)}, {_judged(alpha, found.tasks)}. {count(found.tasks, 'task')} with two votes "
             f"or more stand behind it.")
+
+
+def _judged(alpha: float, tasks: int) -> str:
+    if tasks < FEW_TASKS:
+        return "on too few tasks to judge by"
+    if alpha >= 0.8:
+        return "good enough to rely on"
+    if alpha >= 0.667:
+        return "good enough for tentative conclusions"
+    return "low: annotators read many tasks differently" if alpha >= 0.2 else "hardly more than chance"
 
 
 def regions(control: str, found: RegionFigures) -> str:
