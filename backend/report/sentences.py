@@ -58,8 +58,8 @@ def agreement(control: str, found: Agreement) -> str:
         return f"Nothing can be said on {control}: no task has two votes yet."
     near = "" if found.level == "nominal" else ", and with near misses counting less,"
     return (f"On {control} annotators agree in {percent(found.percent.value)} of all pairs of votes; corrected for "
-            f"chance{near} that is α = {interval(found.alpha)}, {_judged(alpha, found.tasks)}. {count(found.tasks, 'task')} with two votes "
-            f"or more stand behind it.")
+            f"chance{near} that is α = {interval(found.alpha)}, {_judged(alpha, found.tasks)}. "
+            f"{count(found.tasks, 'task')} with two votes or more stand behind it.")
 
 
 def _judged(alpha: float, tasks: int) -> str:
