@@ -7,7 +7,12 @@ after the fork, so that torch's threads never meet one.
 from __future__ import annotations
 
 import argparse
+import logging
+import os
 import socket
+import sys
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +26,7 @@ from backend.settings import Settings
 
 TIMEOUT_S = 120
 GRACE_S = 20
+LAST_ANSWERS_S = 3.0
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,9 +98,11 @@ def gunicorn_options(arguments: Arguments, settings: Settings, console: Console)
         elif settings.redis_url:
             console.print("REDIS_URL is set: jobs are run by `python -m backend worker`; --jobs runs them here too.")
 
-    def end(_: object, __: object) -> None:
+    def end(_: object, worker: Any) -> None:
         for supervisor in supervisors:
             supervisor.stop()
+        if worker.booted and worker.pid == os.getpid():  # gunicorn also calls this in its own process
+            _leave()
 
     return {
         "bind": f"{arguments.host}:{arguments.port}", "worker_class": "gthread", "workers": 1,
@@ -102,6 +110,19 @@ def gunicorn_options(arguments: Arguments, settings: Settings, console: Console)
         "control_socket_disable": True, "proc_name": "polyvox",
         "post_worker_init": begin, "worker_exit": end,
     }
+
+
+def _leave() -> None:
+    """End this process when requests are answered, or soon: one whose client never finishes it keeps a thread, and the
+    interpreter would wait for it until gunicorn kills the process."""
+    until = time.monotonic() + LAST_ANSWERS_S
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join(max(until - time.monotonic(), 0.0))
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _web_application(settings: Settings) -> Callable[..., Any]:

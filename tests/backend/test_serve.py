@@ -96,6 +96,20 @@ def test_serves_works_and_leaves_nothing_behind(tmp_path: Path, how: signal.Sign
     assert f"http://127.0.0.1:{port}" in said and "Traceback" not in said
 
 
+def test_ctrl_c_does_not_wait_for_a_client_that_never_finishes(tmp_path: Path) -> None:
+    port = free_port()
+    with serving(tmp_path, port) as process:
+        until(lambda: healthy(port) or process.poll() is not None)
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                           b"Content-Length: 100\r\n\r\n{")
+            time.sleep(1.0)  # so that a thread reads it
+            process.send_signal(signal.SIGINT)
+            said, _ = process.communicate(timeout=60)
+        until(lambda: processes_of(tmp_path) == [])
+    assert process.returncode == 0 and "SIGKILL" not in said and "Traceback" not in said
+
+
 def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
