@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from sqlalchemy.engine import make_url
 
 from backend.bootstrap import build_services
 from backend.commands.base import Arguments, Command, find_project, project_argument, say
@@ -43,6 +44,10 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
             print(json.dumps(as_json(seen, versions), indent=2, ensure_ascii=False))
         else:
             show(seen, versions, console)
+            if not services.store.projects.all():
+                place = make_url(settings.database_url).set(query={}).render_as_string()
+                say(console, f"Looked into {place}; what another server keeps is found with the POLYVOX_DATA_DIR or "
+                             "DATABASE_URL that it was started with.")
         return 0
     finally:
         services.close()
@@ -92,6 +97,8 @@ def _show_project(view: ProjectView, versions: list[Version], now: datetime, con
         say(console, f"  {sentence}")
     for sentence in view.problems:
         say(console, f"  ! {sentence}", "yellow")
+    for sentence in view.notes:
+        say(console, f"  {sentence}")
     for job in view.jobs:
         say(console, f"  {_job(job, now)}")
     if versions:
@@ -107,7 +114,7 @@ def _published(view: ProjectView) -> str:
         missing = max(view.min_votes - view.votes.total, 0)
         if missing:
             return f"no version yet: training begins at {view.min_votes} votes, {missing} to go"
-        return "no version yet" if view.votes.classes > 1 else "no version yet: every vote says the same"
+        return "no version yet: every vote says the same" if view.votes.classes == 1 else "no version yet"
     if view.delivery is None:
         return f"{view.published.name} is published, nothing is delivered yet"
     if view.delivery.version != consensus_version(view.published.name):
@@ -117,9 +124,10 @@ def _published(view: ProjectView) -> str:
 
 def _job(job: Job, now: datetime) -> str:
     if job.state is JobState.RUNNING:
-        return f"{job.kind.value}: {job.progress:.0%} {job.note}".rstrip()
+        again = f" (try {job.attempts}, since it was interrupted or failed: {job.error})" if job.error else ""
+        return f"{job.kind.value}: {job.progress:.0%} {job.note}".rstrip() + again
     wait_s = max((job.not_before - now).total_seconds(), 0.0)
-    after = f" after a failure: {job.error}" if job.error else ""
+    after = f", was interrupted or failed: {job.error}" if job.error else ""
     return f"{job.kind.value}: waits{f' {wait_s:.0f} s' if wait_s >= 1 else ''}{after}"
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from backend.cli import _console, build_parser, main
-from backend.commands import COMMANDS
+from backend.commands import COMMANDS, status
 from backend.queues.children import ROOT
 from backend.records import JobKind, JobState, SyncState, Verdict, Version
+from backend.settings import Settings
 from backend.store import SqlStore, open_store
 from tests.backend.small_services import CONFIG
 
@@ -90,6 +91,19 @@ def test_status_of_nothing_says_what_to_do(folder: Path, capsys: pytest.CaptureF
     assert run(folder, "status") == 0
     shown = capsys.readouterr().out
     assert "not connected" in shown and "LABEL_STUDIO_URL" in shown and "No project yet" in shown
+    assert "polyvox.sqlite3; what another server keeps" in shown
+
+
+def test_status_names_the_database_without_its_secrets(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is opened is another one; only the address is that of the settings."""
+    services = status.build_services(Settings(data_dir=folder))
+    monkeypatch.setattr(status, "build_services", lambda settings: services)
+    assert run(folder, "status", DATABASE_URL="postgresql+psycopg://me:hidden@db.example/polyvox?password=secret") == 0
+    shown = capsys.readouterr().out
+    assert "postgresql+psycopg://me:***@db.example/polyvox; what another" in shown
+    assert "hidden" not in shown and "secret" not in shown
 
 
 def fill(store: SqlStore) -> None:
@@ -116,6 +130,22 @@ def test_status_for_people(folder: Path, store: SqlStore, capsys: pytest.Capture
                  "rejected", "Reason 2."):
         assert part in shown
     assert "Other" not in shown and "very secret" not in shown
+
+
+def test_status_tells_people_of_interrupted_jobs(
+    folder: Path, store: SqlStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(store)
+    assert store.jobs.claim("other:heavy", lease_s=60, kinds=(JobKind.TRAIN,)) is not None
+    store.jobs.release("other", error="The job process died.")
+    assert run(folder, "status", "12") == 0
+    assert "train: waits, was interrupted or failed: The job process died." in capsys.readouterr().out
+    again = store.jobs.claim("other:heavy", lease_s=60, kinds=(JobKind.TRAIN,))
+    assert again is not None and run(folder, "status", "12") == 0
+    assert "train: 0% (try 2, since it was interrupted or failed: The job process died.)" in capsys.readouterr().out
+    store.jobs.finish(again.id, "other:heavy", figures={})
+    assert run(folder, "status", "12") == 0
+    assert "was interrupted, or failed, before it went through at try 2." in capsys.readouterr().out
 
 
 def test_status_for_programs(folder: Path, store: SqlStore, capsys: pytest.CaptureFixture[str]) -> None:
