@@ -134,9 +134,10 @@ class JobStore(Protocol):
     ) -> list[records.Job]:
         """Newest first."""
     def last_ended(self, project: str) -> list[records.Job]:
-        """Of each kind the newest job that ended, well or not."""
-    def begun_again(self, project: str, *, since: datetime) -> list[records.Job]:
-        """Jobs that were begun more than once, newest first: those that are open, and those that ended since then."""
+        """Of each kind the newest job that has ended, well or not."""
+    def interrupted(self, project: str, *, since: datetime) -> list[records.Job]:
+        """Jobs that were cut off (their process died, was stopped or went silent), the last to be so first: those that
+        are open, and those that ended since then."""
     def prune(self, before: datetime, *, limit: int = 1000) -> int:
         """Delete jobs that ended before that time, at most `limit` of them; of each kind and project the last to end
         well and the last to fail stay. Returns how many went."""
@@ -265,7 +266,8 @@ class LabelStudio(Protocol):
     def users(self) -> dict[str, str]:
         """annotator id -> e-mail."""
     def import_predictions(self, project_id: int, predictions: Sequence[Mapping[str, Any]]) -> int:
-        """Bulk import of {task, result, score, model_version}; returns how many were stored."""
+        """Bulk import of {task, result, score, model_version} that are not there yet; returns how many are there now.
+        Tasks that are gone are left out."""
     def prediction_versions(self, project_id: int) -> dict[str, int]:
         """model_version -> number of predictions."""
     def predicted_tasks(self, project_id: int, version: str) -> set[int]:

@@ -177,6 +177,7 @@ class Job:
     finished_at: datetime | None
     lease_until: datetime | None
     lease_owner: str
+    interrupted_at: datetime | None = None  # when a try of it was cut off last
 
 
 class Verdict(StrEnum):

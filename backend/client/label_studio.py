@@ -66,9 +66,10 @@ class LabelStudioClient:
             known = [row for row in rows if row["task"] in here]
             if len(known) == len(rows):
                 raise
+        stored = self.prediction_versions(project_id)
         there = {version: self.predicted_tasks(project_id, version)
-                 for version in sorted({row["model_version"] for row in known})}
-        left = [row for row in known if row["task"] not in there[row["model_version"]]]
+                 for version in sorted({str(row.get("model_version")) for row in known}) if stored.get(version)}
+        left = [row for row in known if row["task"] not in there.get(str(row.get("model_version")), ())]
         return len(known) - len(left) + (self._import(project_id, left) if left else 0)
 
     def prediction_versions(self, project_id: int) -> dict[str, int]:

@@ -18,7 +18,7 @@ from backend.bootstrap import build_services
 from backend.commands.base import Arguments, Command, find_project, project_argument, say
 from backend.records import Job, JobState, Version
 from backend.routes.overview import Overview, ProjectView, overview
-from backend.routes.sentences import crowd
+from backend.routes.sentences import again, crowd
 from backend.services.served import consensus_version
 from backend.settings import Settings
 
@@ -101,6 +101,8 @@ def _show_project(view: ProjectView, versions: list[Version], now: datetime, con
         say(console, f"  {sentence}")
     for job in view.jobs:
         say(console, f"  {_job(job, now)}")
+        if job.error:
+            say(console, f"    {again(job, now)}")
     if versions:
         table = Table("version", "verdict", "trained", "reason", box=None, padding=(0, 2))
         for version in versions:
@@ -124,11 +126,9 @@ def _published(view: ProjectView) -> str:
 
 def _job(job: Job, now: datetime) -> str:
     if job.state is JobState.RUNNING:
-        again = f" (try {job.attempts}, since it was interrupted or failed: {job.error})" if job.error else ""
-        return f"{job.kind.value}: {job.progress:.0%} {job.note}".rstrip() + again
+        return f"{job.kind.value}: {job.progress:.0%} {job.note}".rstrip()
     wait_s = max((job.not_before - now).total_seconds(), 0.0)
-    after = f", was interrupted or failed: {job.error}" if job.error else ""
-    return f"{job.kind.value}: waits{f' {wait_s:.0f} s' if wait_s >= 1 else ''}{after}"
+    return f"{job.kind.value}: waits{f' {wait_s:.0f} s' if wait_s >= 1 else ''}"
 
 
 def _ago(moment: datetime | None, now: datetime) -> str:

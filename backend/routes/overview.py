@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 OPEN_STATES = (JobState.QUEUED, JobState.RUNNING)
 JOBS_LOOKED_AT = 30
-TELL_OF_INTERRUPTIONS = timedelta(minutes=10)  # after the job went through
+TELL_OF_INTERRUPTIONS = timedelta(minutes=10)  # after the job ended
 VERSIONS_SHOWN = 8
 WAY_NAMES = {
     "served": "What is served",
@@ -129,15 +129,15 @@ def overview(services: Services) -> Overview:
 def _project(services: Services, project: Project, now: datetime) -> ProjectView:
     store, key = services.store, project.key
     recent = store.jobs.recent(key, limit=JOBS_LOOKED_AT)
-    again = store.jobs.begun_again(key, since=now - TELL_OF_INTERRUPTIONS)
-    jobs = _open_jobs(services, key, [*recent, *again])
+    cut_off = store.jobs.interrupted(key, since=now - TELL_OF_INTERRUPTIONS)
+    jobs = _open_jobs(services, key, [*recent, *cut_off])
     published, sync = store.versions.published(key), store.projects.sync_state(key)
     settings = services.triggers.settings_of(project)
     base = services.settings.label_studio_url
     of_config, notes = problems.of_config(project.label_config)
     found = [
         *problems.of_reading(sync, jobs, settings, now, connected=services.triggers.connected),
-        *problems.of_jobs(store.jobs.last_ended(key), said=sync.last_error), *of_config,
+        *problems.of_jobs(_last(services, project), said=sync.last_error), *of_config,
         *_registry_problem(services, key), *store.projects.findings(key), *_token_problems(services, project, settings),
     ]
     return ProjectView(
@@ -148,7 +148,7 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
         delivers=services.triggers.delivers(project),
         figures=control_figures(published.figures) if published else (), problems=found,
         crowd=_crowd(services, key), scores=_scores(services, key),
-        notes=[*notes, *problems.interruptions(again)],
+        notes=[*notes, *problems.interruptions(cut_off)],
     )
 
 
@@ -177,6 +177,12 @@ def _scores(services: Services, key: str) -> list[AnnotatorScore]:
 def redis_answers(settings: Settings) -> bool:
     """Whether the doorbell can be rung; True where there is none. Waits two seconds for an address that is silent."""
     return not settings.redis_url or build_doorbell(settings, limits_s={}).answers()
+
+
+def _last(services: Services, project: Project) -> list[Job]:
+    """Of each kind the newest job that has ended; without deliveries where there will be none that could do better."""
+    found = services.store.jobs.last_ended(project.key)
+    return found if services.triggers.delivers(project) else [job for job in found if job.kind is not JobKind.DELIVER]
 
 
 def _open_jobs(services: Services, key: str, known: Sequence[Job]) -> list[Job]:

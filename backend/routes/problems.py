@@ -18,6 +18,7 @@ from backend.settings import Settings
 JOB_SHOULD_START_S = 60.0  # a due job that waits longer has nobody to run it
 START_WORKER = "start a job process with `python -m backend worker`."
 READING = (JobKind.SYNC, JobKind.RECONCILE)
+NAMED = 5  # interrupted jobs
 
 
 def of_service(settings: Settings, jobs: Sequence[Job], now: datetime) -> list[str]:
@@ -27,14 +28,22 @@ def of_service(settings: Settings, jobs: Sequence[Job], now: datetime) -> list[s
         found.append("Polyvox does not know where Label Studio is: set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY.")
     elif not settings.label_studio_api_key:
         found.append("Polyvox cannot read annotations: set LABEL_STUDIO_API_KEY to an access token.")
-    waiting = [job for job in jobs if job.state is JobState.QUEUED]
-    overdue = any((now - max(job.not_before, job.created_at)).total_seconds() > JOB_SHOULD_START_S for job in waiting)
-    if overdue and len(waiting) == len(jobs):
+    if any(_late_s(job, now) > JOB_SHOULD_START_S for job in jobs) and not any(_runs(job, now) for job in jobs):
         found.append(f"Jobs wait and nothing runs them: {START_WORKER}")
     found += _of_access(settings)
     if settings.control_arm_percent == 0:
         found.append("The control arm is switched off, so that held-out figures are biased by shown predictions.")
     return found
+
+
+def _runs(job: Job, now: datetime) -> bool:
+    return job.state is JobState.RUNNING and (job.lease_until is None or job.lease_until >= now)
+
+
+def _late_s(job: Job, now: datetime) -> float:
+    """Since when a job could have been begun, or taken over from a process that went silent."""
+    due = job.not_before if job.state is JobState.QUEUED else job.lease_until
+    return 0.0 if due is None else (now - max(due, job.created_at)).total_seconds()
 
 
 def _of_access(settings: Settings) -> list[str]:
@@ -66,26 +75,34 @@ def of_reading(
 
 
 def of_jobs(last: Sequence[Job], *, said: str = "") -> list[str]:
-    """The kinds of job of which the last one failed; `last` are those that ended last, one of each kind. A failure that
-    was `said` already is left out."""
-    return [f"The last {job.kind} job failed: {job.error}" for job in last
+    """The kinds of job of which the newest one failed; `last` are the newest that have ended, one of each kind. A
+    failure that was `said` already is left out."""
+    return [f"The last {job.kind} job failed, at {at(job.finished_at or job.created_at)}: {job.error}" for job in last
             if job.state is JobState.FAILED and job.error != said]
 
 
-def interruptions(again: Sequence[Job]) -> list[str]:
-    """As notes: the newest job of each kind that went through after a try of it was cut off, whatever followed it.
-    `again` are jobs that were begun more than once lately, newest first; those that are open are told of as waiting."""
-    newest: dict[JobKind, Job] = {}
-    for job in again:
-        if job.state is JobState.DONE:
-            newest.setdefault(job.kind, job)
-    return [f"{the(job)} was interrupted, or failed, before it went through at try {job.attempts}."
-            for job in newest.values()]
+def interruptions(cut_off: Sequence[Job]) -> list[str]:
+    """As notes: jobs that ended after a try of them was cut off, whatever followed them. `cut_off` are jobs to which
+    that happened, the last first; those that are open are told of as waiting."""
+    ended = [job for job in cut_off if job.state in (JobState.DONE, JobState.FAILED)]
+    return [f"{interrupted(job)} and {'went through' if job.state is JobState.DONE else 'failed in the end'}."
+            for job in ended[:NAMED]]
+
+
+def interrupted(job: Job) -> str:
+    """The beginning of a sentence on a job that was cut off."""
+    assert job.interrupted_at is not None
+    return f"{the(job)} was interrupted at {job.interrupted_at:%H:%M:%S}"
 
 
 def the(job: Job) -> str:
-    """A job by its kind and the time it was asked for, so that two of one kind are told apart."""
-    return f"The {job.kind} job of {job.created_at:%H:%M:%S} UTC"
+    """A job by its kind and the time it was asked for."""
+    return f"The {job.kind} job of {at(job.created_at)}"
+
+
+def at(moment: datetime) -> str:
+    """"2026-11-28 22:17:03 UTC"."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def of_redis(settings: Settings, answers: bool) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from backend.records import Job, JobKind, JobState, Verdict
 from backend.routes.overview import ControlFigures, Overview, ProjectView, Way
-from backend.routes.problems import the
+from backend.routes.problems import interrupted, the
 from backend.services.served import consensus_version
 from backend.services.triggers import rejected_in_a_row
 
@@ -149,14 +149,14 @@ def waiting(view: ProjectView, now: datetime) -> list[str]:
         else:
             when = f"after {after}, or {quiet_s:g} seconds without a new one{later}"
         said.append(f"{new} vote{'' if new == 1 else 's'} changed since the last training; the next one comes {when}.")
-    return said + [_again(job, now) for job in view.jobs if job.error]
+    return said + [again(job, now) for job in view.jobs if job.error]
 
 
-def _again(job: Job, now: datetime) -> str:
+def again(job: Job, now: datetime) -> str:
     """An open job that was begun before."""
-    said = f"{the(job)} was interrupted, or failed, and"
+    said = f"{f'{the(job)} failed' if job.interrupted_at is None else interrupted(job)} and"
     if job.state is JobState.RUNNING:
-        return f"{said} runs again, attempt {job.attempts}: {job.error}"
+        return f"{said} runs again: {job.error}"
     wait_s = max((job.not_before - now).total_seconds(), 0.0)
     return f"{said} is tried again{f' in {wait_s:.0f} s' if wait_s >= 1 else ''}: {job.error}"
 

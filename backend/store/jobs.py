@@ -21,7 +21,7 @@ from sqlalchemy.exc import IntegrityError
 from backend import records
 from backend.records import JobKind, JobState
 from backend.store.engine import Database, chunks, from_us, optional_time, to_us
-from backend.store.schema import BEGUN_AGAIN, jobs
+from backend.store.schema import jobs
 
 _COLLISIONS = 5  # how often a claim that lost a race looks again before it leaves the work to the winners
 
@@ -104,7 +104,7 @@ class SqlJobStore:
     def give_back(self, job_id: str, owner: str, *, error: str) -> None:
         """See `ports.JobStore`. Where another like it waits already, both wait: each may have been asked for more."""
         back = {"state": JobState.QUEUED.value, "attempts": jobs.c.attempts - 1, "error": error, "lease_until": None,
-                "progress": 0.0}
+                "progress": 0.0, "interrupted_at": self._db.now_us()}
         try:
             self._change(job_id, owner, back, requeue=True)
         except IntegrityError:
@@ -129,7 +129,7 @@ class SqlJobStore:
             return [_job(row) for row in connection.execute(statement)]
 
     def last_ended(self, project: str) -> list[records.Job]:
-        """See `ports.JobStore`. One walk along the index for each kind, which ends at the first that ended."""
+        """See `ports.JobStore`. One walk along the index for each kind, which ends at the first that has ended."""
         newest = [
             select(jobs).where(jobs.c.project == project, jobs.c.kind == kind.value, jobs.c.state.in_(_ENDED))
             .order_by(jobs.c.created_at.desc(), jobs.c.id).limit(1).subquery().select()
@@ -138,12 +138,12 @@ class SqlJobStore:
         with self._db.read() as connection:
             return [_job(row) for row in connection.execute(union_all(*newest))]
 
-    def begun_again(self, project: str, *, since: datetime) -> list[records.Job]:
-        """See `ports.JobStore`. By an index of these jobs alone."""
+    def interrupted(self, project: str, *, since: datetime) -> list[records.Job]:
+        """See `ports.JobStore`. By an index of these jobs alone, of which there are few."""
         lately = jobs.c.finished_at.is_(None) | (jobs.c.finished_at >= to_us(since))
         statement = (
-            select(jobs).where(jobs.c.project == project, BEGUN_AGAIN, lately)
-            .order_by(jobs.c.created_at.desc(), jobs.c.id)
+            select(jobs).where(jobs.c.project == project, jobs.c.interrupted_at.is_not(None), lately)
+            .order_by(jobs.c.interrupted_at.desc(), jobs.c.id)
         )
         with self._db.read() as connection:
             return [_job(row) for row in connection.execute(statement)]
@@ -217,12 +217,13 @@ class SqlJobStore:
         failed = connection.execute(
             update(jobs)
             .where(lost, jobs.c.attempts >= self._attempts)
-            .values(state=JobState.FAILED.value, slot=None, error=used_up, finished_at=now, lease_until=None)
+            .values(state=JobState.FAILED.value, slot=None, error=used_up, finished_at=now, lease_until=None,
+                    interrupted_at=now)
         )
         again = connection.execute(
             update(jobs)
             .where(lost)
-            .values(state=JobState.QUEUED.value, slot=None, error=error, lease_until=None)
+            .values(state=JobState.QUEUED.value, slot=None, error=error, lease_until=None, interrupted_at=now)
         )
         return failed.rowcount + again.rowcount
 
@@ -324,4 +325,5 @@ def _job(row: Row[Any]) -> records.Job:
         finished_at=optional_time(row.finished_at),
         lease_until=optional_time(row.lease_until),
         lease_owner=row.lease_owner,
+        interrupted_at=optional_time(row.interrupted_at),
     )

@@ -62,7 +62,7 @@ def as_stored(value: str) -> str:
 BigKey = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for plain INTEGER
 
 _LIVE = text("ended_at IS NULL")
-BEGUN_AGAIN = text("attempts > 1")  # literal, so that SQLite sees that its index answers
+_CUT_OFF = text("interrupted_at IS NOT NULL")
 
 metadata = MetaData(
     naming_convention={
@@ -209,10 +209,11 @@ jobs = Table(
     Column("finished_at", BigInteger),
     Column("lease_until", BigInteger),
     Column("lease_owner", String(255), nullable=False),
+    Column("interrupted_at", BigInteger),
     Index("ix_jobs_due", "state", "not_before"),
     Index("ix_jobs_project", "project", "created_at"),
     Index("ix_jobs_kind", "project", "kind", "created_at"),
-    Index("ix_jobs_again", "project", "created_at", sqlite_where=BEGUN_AGAIN, postgresql_where=BEGUN_AGAIN),
+    Index("ix_jobs_interrupted", "project", "interrupted_at", sqlite_where=_CUT_OFF, postgresql_where=_CUT_OFF),
 )
 
 versions = Table(

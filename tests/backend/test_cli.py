@@ -136,16 +136,19 @@ def test_status_tells_people_of_interrupted_jobs(
     folder: Path, store: SqlStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(store)
-    assert store.jobs.claim("other:heavy", lease_s=60, kinds=(JobKind.TRAIN,)) is not None
+
+    def shown() -> str:
+        assert run(folder, "status", "12") == 0
+        return capsys.readouterr().out
+
+    job = store.jobs.claim("other:heavy", lease_s=60, kinds=(JobKind.TRAIN,))
+    assert job is not None and "interrupted" not in shown()
     store.jobs.release("other", error="The job process died.")
-    assert run(folder, "status", "12") == 0
-    assert "train: waits, was interrupted or failed: The job process died." in capsys.readouterr().out
-    again = store.jobs.claim("other:heavy", lease_s=60, kinds=(JobKind.TRAIN,))
-    assert again is not None and run(folder, "status", "12") == 0
-    assert "train: 0% (try 2, since it was interrupted or failed: The job process died.)" in capsys.readouterr().out
-    store.jobs.finish(again.id, "other:heavy", figures={})
-    assert run(folder, "status", "12") == 0
-    assert "was interrupted, or failed, before it went through at try 2." in capsys.readouterr().out
+    assert "and is tried again: The job process died." in shown()
+    store.jobs.claim("other:heavy", lease_s=60, job_id=job.id)
+    assert "and runs again: The job process died." in shown()
+    store.jobs.finish(job.id, "other:heavy", figures={})
+    assert "was interrupted at " in (said := shown()) and "and went through." in said
 
 
 def test_status_for_programs(folder: Path, store: SqlStore, capsys: pytest.CaptureFixture[str]) -> None:

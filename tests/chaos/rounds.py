@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from backend.records import Job
+from backend.routes.problems import the
 from demo.client import choice
 from demo.personas import PERSONAS
 from demo.sample import CONTROL, LABEL_CONFIG, OBJECT, load
@@ -23,7 +25,7 @@ MOMENT_S = 400.0  # a training gives way to everything else on the machine
 REST_S = 240.0
 WORK_ON = 3  # submits that must be accepted while something is away, and again when it is back
 NAMED_S = 40.0  # for the status to say what is wrong
-NAMES = {Victim.REDIS: "Redis", Victim.LABEL_STUDIO: "Label Studio"}
+NAMES = {Victim.REDIS: "Redis does not answer", Victim.LABEL_STUDIO: "Reading Label Studio failed"}
 
 
 @dataclass(kw_only=True)
@@ -68,13 +70,12 @@ def play(subject: Subject, this: Round) -> Outcome:
     outcome, world = Outcome(round=this), subject.world
     tasks = world.label_studio.owner.task_ids(subject.number)
     before = len(world.store.versions.recent(subject.key, limit=1000))
-    said_before = frozenset(checks.sentences(subject))
     people = Annotators(world.label_studio, tasks, load()[:TASKS], this.seed)
     people.start()
     try:
         with _noted(outcome):
-            killed = _kill(subject, this, people)
-            _outage(subject, this, people, outcome, killed, said_before)
+            killed, cut_off = _kill(subject, this, people)
+            _outage(subject, this, people, outcome, killed, cut_off)
     finally:
         people.stop()
     outcome.submits, outcome.refused = people.accepted, people.refused
@@ -88,22 +89,23 @@ def play(subject: Subject, this: Round) -> Outcome:
     return outcome
 
 
-def _kill(subject: Subject, this: Round, people: Annotators) -> float:
-    """Wait for the moment and kill; returns when that was."""
+def _kill(subject: Subject, this: Round, people: Annotators) -> tuple[float, Job | None]:
+    """Wait for the moment and kill; returns when that was, and the job that was in it."""
     world = subject.world
     if this.when is When.SUBMIT:
         people.wait_for(this.submits)
         world.kill(this.victim)
-        return time.monotonic()
+        return time.monotonic(), None
     watch = Watch(world=world, project=subject.key, when=this.when, progress=this.progress,
                   leftovers=unfinished(world, subject.key))
     with at(watch, timeout_s=MOMENT_S):
+        job = world.store.jobs.pending(subject.key, KIND[this.when])
         world.kill(this.victim)
-        return time.monotonic()
+        return time.monotonic(), job
 
 
 def _outage(
-    subject: Subject, this: Round, people: Annotators, outcome: Outcome, killed: float, said_before: frozenset[str],
+    subject: Subject, this: Round, people: Annotators, outcome: Outcome, killed: float, cut_off: Job | None,
 ) -> None:
     """While it is away: who can work works, the status says what is wrong; then it is started again."""
     world, victim = subject.world, this.victim
@@ -112,23 +114,21 @@ def _outage(
     if victim not in (Victim.WEB, Victim.EVERYTHING):
         _answering(subject, outcome, killed, "while it was away")
     if victim in NAMES:
-        _naming(subject, outcome, NAMES[victim], said_before)
+        _naming(subject, outcome, NAMES[victim])
     world.revive(victim)
-    if victim not in NAMES and this.when is not When.SUBMIT:
-        _naming(subject, outcome, f"The {KIND[this.when]} job of", said_before)
+    if victim not in NAMES and cut_off is not None:
+        _naming(subject, outcome, f"{the(cut_off)} was interrupted")
     _answering(subject, outcome, killed, "afterwards")
     people.wait_for(WORK_ON)
 
 
-def _naming(subject: Subject, outcome: Outcome, word: str, before: frozenset[str]) -> None:
-    """The status must name what is away, or which job was interrupted, in a sentence that it did not say before: of
-    the interruption of an earlier round it tells for some minutes."""
+def _naming(subject: Subject, outcome: Outcome, words: str) -> None:
+    """The status must say what is away, or that this very job was interrupted."""
     def said() -> list[str]:
-        found = [each for each in checks.sentences(subject) if word in each and each not in before]
-        return [each for each in found if any(what in each for what in ("failed", "does not answer", "interrupted"))]
+        return [each for each in checks.sentences(subject) if words in each]
 
     if not checks.until(said, timeout_s=NAMED_S):
-        outcome.failures.append(f"the status does not name {word}")
+        outcome.failures.append(f"the status does not say: {words}")
     outcome.said = next(iter(said()), "")
 
 

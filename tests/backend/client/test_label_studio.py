@@ -111,6 +111,7 @@ class Studio:
             (task,) = [each for each in self.tasks if each["id"] == row["task"]]
             versions = [*filter(None, task["predictions_model_versions"].split(",")), row["model_version"]]
             task["predictions_model_versions"] = ",".join(versions)
+            self.versions[row["model_version"]] = self.versions.get(row["model_version"], 0) + 1
 
     def add(self, task_id: int, seconds: float, versions: str = "") -> None:
         self.tasks.append({
@@ -208,13 +209,17 @@ def test_predicted_tasks_have_exactly_the_version(client: LabelStudioClient, stu
     assert client.predicted_tasks(1, "consensus@r12") == {1}
 
 
-def test_an_import_leaves_out_tasks_that_are_gone(client: LabelStudioClient, studio: Studio) -> None:
+def test_an_import_leaves_out_tasks_that_are_gone(
+    client: LabelStudioClient, studio: Studio, server: Server
+) -> None:
     studio.add(1, 0)
-    rows = [{"task": task_id, "result": [], "score": 0.5, "model_version": "v"} for task_id in (1, 2)]
-    assert client.import_predictions(1, rows) == 1
-    assert client.import_predictions(1, rows[1:]) == 0
+    rows = [{"task": task_id, "result": [], "score": 0.5, "model_version": f"v{number}"}
+            for number in range(50) for task_id in (1, 2)]
+    assert client.import_predictions(1, rows) == 50
+    assert len(server.requests) == 4  # refused; the tasks; the versions, of which none is there; sent again
+    assert client.import_predictions(1, rows[1:2]) == 0
     assert client.import_predictions(1, []) == 0
-    assert studio.imported == [rows[:1]]
+    assert studio.imported == [rows[::2]]
 
 
 def test_what_was_stored_before_an_import_was_refused_is_not_sent_again(

@@ -292,24 +292,38 @@ def test_of_each_kind_the_newest_that_ended(store: SqlStore, clock: FakeClock) -
     assert {job.kind: job.id for job in store.jobs.last_ended(KEY)} == wanted
 
 
-def test_jobs_that_were_begun_again(store: SqlStore, clock: FakeClock) -> None:
-    def begun(kind: JobKind, project: str, *, lost: bool) -> str:
+def test_jobs_that_were_cut_off(store: SqlStore, clock: FakeClock) -> None:
+    def begun(kind: JobKind, project: str = KEY) -> str:
         clock.move(1)
         job_id = store.jobs.enqueue(kind, project).id
-        for _ in range(1 + lost):
-            store.jobs.release("host", error="Gone.")
-            assert claim(store, "host:heavy", job_id=job_id)
+        assert claim(store, "host:heavy", job_id=job_id)
         return job_id
 
-    ended, still = begun(JobKind.DELIVER, KEY, lost=True), clock.now
-    store.jobs.finish(ended, "host:heavy", figures={})
-    for project, lost in ((KEY, False), ("8.1", True)):
-        store.jobs.finish(begun(JobKind.SYNC, project, lost=lost), "host:heavy", figures={})
-    runs = begun(JobKind.TRAIN, KEY, lost=True)
-    assert [job.id for job in store.jobs.begun_again(KEY, since=still)] == [runs, ended]
-    assert [job.id for job in store.jobs.begun_again(KEY, since=still + timedelta(seconds=1))] == [runs]
-    waits = store.jobs.release("host", error="Gone.")
-    assert waits == 1 and [job.id for job in store.jobs.begun_again(KEY, since=clock.now)] == [runs]
+    def found(age_s: float = 0.0) -> list[str]:
+        return [job.id for job in store.jobs.interrupted(KEY, since=clock.now - timedelta(seconds=age_s))]
+
+    died, stopped, silent, failed = (
+        begun(kind) for kind in (JobKind.DELIVER, JobKind.TRAIN, JobKind.SYNC, JobKind.ENCODE))
+    begun(JobKind.SYNC, "8.1")
+    store.jobs.fail(failed, "host:heavy", error="No.", retry_at=None)
+    store.jobs.give_back(stopped, "host:heavy", error="Stopped.")
+    assert found() == [stopped]
+    clock.move(1)
+    assert store.jobs.release("host", error="Gone.") == 3 and found() == [*sorted([died, silent]), stopped]
+    for job_id in (died, stopped):
+        assert claim(store, "host:heavy", job_id=job_id)
+        store.jobs.finish(job_id, "host:heavy", figures={})
+    ended = clock.now
+    clock.move(5)
+    assert found() == [silent] and set(found(age_s=5)) == {died, stopped, silent}
+    done = store.jobs.get(stopped)
+    assert done is not None and done.interrupted_at == ended - timedelta(seconds=1) and done.attempts == 1
+    assert claim(store, "host:heavy", job_id=silent)
+    clock.move(61)
+    store.jobs.enqueue(JobKind.GAPS, KEY)
+    assert claim(store, "other:heavy") is not None  # takes back what went silent
+    again = store.jobs.get(silent)
+    assert again is not None and again.interrupted_at == clock.now
 
 
 def test_the_status_walks_along_indexes(store: SqlStore, clock: FakeClock) -> None:
@@ -324,8 +338,8 @@ def test_the_status_walks_along_indexes(store: SqlStore, clock: FakeClock) -> No
             plans.extend(row[3] for row in other.fetchall() if re.search(r"(SCAN|SEARCH) jobs|TEMP B-TREE", row[3]))
 
     event.listen(store.database.engine, "before_cursor_execute", explain)
-    store.jobs.begun_again(KEY, since=clock.now)
-    assert any("USING INDEX ix_jobs_again" in plan for plan in plans), plans
+    store.jobs.interrupted(KEY, since=clock.now)
+    assert any("USING INDEX ix_jobs_interrupted" in plan for plan in plans), plans
     plans.clear()
     store.jobs.last_ended(KEY)
     assert sum("USING INDEX ix_jobs_kind (project=? AND kind=?)" in plan for plan in plans) == len(JobKind), plans

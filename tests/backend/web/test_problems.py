@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from backend.records import JobKind, JobState, SyncState
+from backend.records import Job, JobKind, JobState, SyncState
 from backend.routes import overview, problems
 from backend.settings import Settings
 from tests.backend.web.conftest import CONFIG, NOW
@@ -51,7 +51,8 @@ def test_of_reading_label_studio():
 def test_a_failure_is_said_once():
     failed = [job(JobKind.SYNC, JobState.FAILED, error="Label Studio is down."),
               job(JobKind.TRAIN, JobState.FAILED, error="Too few votes.")]
-    assert problems.of_jobs(failed, said="Label Studio is down.") == ["The last train job failed: Too few votes."]
+    assert problems.of_jobs(failed, said="Label Studio is down.") == [
+        "The last train job failed, at 2026-11-28 12:00:00 UTC: Too few votes."]
 
 
 @pytest.mark.parametrize("xml, problem, note", [
@@ -74,14 +75,27 @@ def test_of_the_labeling_configuration(xml, problem, note):
     assert [note in each for each in notes] == [True] * bool(note)
 
 
-def test_the_newest_job_of_a_kind_that_went_through_at_a_later_try_is_named() -> None:
-    delivery, older = (replace(job(JobKind.DELIVER, JobState.DONE), attempts=tries) for tries in (2, 3))
-    open_one = replace(delivery, state=JobState.RUNNING)
+def test_interrupted_jobs_that_ended_are_named_however_they_ended() -> None:
+    done = replace(job(JobKind.DELIVER, JobState.DONE), interrupted_at=NOW + timedelta(seconds=5))
+    failed, open_one = replace(done, state=JobState.FAILED), replace(done, state=JobState.RUNNING)
+    said = "The deliver job of 2026-11-28 12:00:00 UTC was interrupted at 12:00:05 and "
     assert problems.interruptions([]) == []
-    assert problems.interruptions([open_one, delivery, older, replace(delivery, kind=JobKind.SYNC)]) == [
-        f"The {kind} job of {NOW:%H:%M:%S} UTC was interrupted, or failed, before it went through at try 2."
-        for kind in ("deliver", "sync")
-    ]
+    assert problems.interruptions([open_one, done, failed]) == [f"{said}went through.", f"{said}failed in the end."]
+    assert len(problems.interruptions([done] * 9)) == problems.NAMED
+
+
+def test_a_job_whose_process_went_silent_waits_as_well() -> None:
+    dead = replace(job(JobKind.TRAIN, JobState.RUNNING), lease_until=NOW)
+    waits = replace(job(JobKind.SYNC, JobState.QUEUED), not_before=NOW)
+
+    def found(*jobs: Job, after_s: float = 61) -> list[str]:
+        return problems.of_service(Settings(**CONNECTED), jobs, NOW + timedelta(seconds=after_s))
+
+    assert found(dead, after_s=59) == found(dead, waits, after_s=59) == []
+    for jobs in ((dead,), (waits,), (dead, waits)):
+        assert "nothing runs them" in found(*jobs)[0]
+    alive = replace(dead, lease_until=NOW + timedelta(seconds=90))
+    assert found(alive, waits) == [] == found()
 
 
 def test_a_redis_that_does_not_answer_is_named_where_there_should_be_one() -> None:

@@ -127,11 +127,11 @@ def test_what_waits():
     assert sentences.waiting(view(changes=15, jobs=training), NOW) == []
     retried = (job(JobKind.DELIVER, JobState.QUEUED, error="Label Studio does not answer.", in_s=12),)
     assert sentences.waiting(view(jobs=retried), NOW) == [
-        "The deliver job of 12:00:00 UTC was interrupted, or failed, and is tried again in 12 s: Label Studio does not "
-        "answer."]
-    dead = (job(JobKind.TRAIN, JobState.RUNNING, error="The job process stopped answering."),)
+        "The deliver job of 2026-11-28 12:00:00 UTC failed and is tried again in 12 s: Label Studio does not answer."]
+    dead = (replace(job(JobKind.TRAIN, JobState.RUNNING, error="The job process stopped answering."),
+                    interrupted_at=NOW + timedelta(seconds=61)),)
     assert sentences.waiting(view(jobs=dead), NOW) == [
-        "The train job of 12:00:00 UTC was interrupted, or failed, and runs again, attempt 1: The job process stopped "
+        "The train job of 2026-11-28 12:00:00 UTC was interrupted at 12:01:01 and runs again: The job process stopped "
         "answering."]
     (unread,) = sentences.waiting(view(published=None, sync=SyncState(), tasks=0), NOW)
     assert "not read from Label Studio yet" in unread

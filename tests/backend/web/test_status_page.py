@@ -21,6 +21,7 @@ from backend.records import (
     Verdict,
     Version,
 )
+from backend.routes import problems
 from backend.routes.overview import JOBS_LOOKED_AT, TELL_OF_INTERRUPTIONS, control_figures
 from backend.routes.status import ago
 from model.spaces import Value
@@ -198,47 +199,69 @@ def test_jobs_without_anybody_to_run_them_are_a_problem(services_with):
 
 def test_a_failed_job_is_a_problem_until_one_succeeds(filled, client):
     store = filled.store
+
+    def said():
+        return [each for project in client.get("/").json["projects"] for each in project["problems"]
+                if "job failed" in each]
+
     store.jobs.enqueue(JobKind.RECONCILE, KEY)
     job = store.jobs.claim("other", lease_s=60, kinds=[JobKind.RECONCILE])
     store.jobs.fail(job.id, "other", error="Label Studio is down.", retry_at=None)
-    said = [each for project in client.get("/").json["projects"] for each in project["problems"]]
-    assert "The last reconcile job failed: Label Studio is down." in said
-    _end_jobs(store, JOBS_LOOKED_AT)
-    said = [each for project in client.get("/").json["projects"] for each in project["problems"]]
-    assert "The last reconcile job failed: Label Studio is down." in said
+    for _ in range(2):
+        (sentence,) = said()
+        assert sentence.startswith("The last reconcile job failed, at ") and "Label Studio is down." in sentence
+        _end_jobs(store, JOBS_LOOKED_AT)
     store.jobs.enqueue(JobKind.RECONCILE, KEY)
     store.jobs.finish(store.jobs.claim("other", lease_s=60, kinds=[JobKind.RECONCILE]).id, "other", figures={})
-    said = [each for project in client.get("/").json["projects"] for each in project["problems"]]
-    assert not any("Label Studio is down." in each for each in said)
+    assert said() == []
+
+
+def test_a_failed_delivery_is_none_where_nothing_is_delivered_any_more(filled, client):
+    jobs = filled.store.jobs
+    job = jobs.claim("other", lease_s=60, job_id=jobs.enqueue(JobKind.DELIVER, KEY).id)
+    if job is None:  # the project has one that runs
+        job = jobs.pending(KEY, JobKind.DELIVER)
+    jobs.fail(job.id, job.lease_owner, error="Label Studio is down.", retry_at=None)
+
+    def said():
+        return [each for each in client.get("/").json["projects"][0]["problems"] if "deliver job failed" in each]
+
+    assert len(said()) == 1
+    filled.triggers.delivers = lambda project: False
+    assert said() == []
 
 
 def test_an_interrupted_job_is_named_whatever_followed_it_and_for_some_minutes(services_with):
     services = services_with()
     services.store.projects.ensure(KEY)
+    services.clock = utc_now
     jobs, client = services.store.jobs, create_app(services, SimpleNamespace()).test_client()
 
-    def interrupted():
-        return [each for each in client.get("/").json["projects"][0]["says"] if "interrupted" in each]
+    def said(job):
+        return [each for each in client.get("/").json["projects"][0]["says"] if problems.the(job) in each]
 
-    first = jobs.enqueue(JobKind.DELIVER, KEY)
-    jobs.claim("dead:heavy", lease_s=60, job_id=first.id)
+    def ends(job, *words):
+        (sentence,) = said(job)
+        assert all(each in sentence for each in words), sentence
+
+    first, stopped = jobs.enqueue(JobKind.DELIVER, KEY), jobs.enqueue(JobKind.TRAIN, KEY)
+    for job in (first, stopped):
+        jobs.claim("dead:heavy", lease_s=60, job_id=job.id)
+    jobs.give_back(stopped.id, "dead:heavy", error="The job process was stopped.")
     jobs.release("dead", error="The job process died.")
     newer = jobs.enqueue(JobKind.DELIVER, KEY)
+    assert jobs.claim("alive:heavy", lease_s=60, job_id=newer.id) is not None  # one that is younger runs before it
     _end_jobs(services.store, JOBS_LOOKED_AT)
-    services.clock = utc_now
-    (said,) = interrupted()
-    assert said.endswith("was interrupted, or failed, and is tried again: The job process died.")
-    jobs.claim("alive:heavy", lease_s=60, job_id=first.id)
-    (said,) = interrupted()
-    assert said.endswith("and runs again, attempt 2: The job process died.")
-    jobs.finish(first.id, "alive:heavy", figures={})
-    assert jobs.claim("alive:heavy", lease_s=60).id == newer.id
+    ends(first, "was interrupted at ", " and is tried again: The job process died.")
+    ends(stopped, "was interrupted at ", " and is tried again: The job process was stopped.")
     jobs.finish(newer.id, "alive:heavy", figures={})
-    (said,) = interrupted()
-    assert said == f"The deliver job of {first.created_at:%H:%M:%S} UTC was interrupted, or failed, before it went " \
-                   "through at try 2."
+    for job in (first, stopped):
+        jobs.claim("alive:heavy", lease_s=60, job_id=job.id)
+        ends(job, " and runs again: The job process ")
+        jobs.finish(job.id, "alive:heavy", figures={})
+        ends(job, "was interrupted at ", " and went through.")
     services.clock = lambda: utc_now() + TELL_OF_INTERRUPTIONS
-    assert interrupted() == []
+    assert said(first) == said(stopped) == []
 
 
 def _end_jobs(store, number):
