@@ -16,12 +16,12 @@ from backend.commands.dataset import (
     check_output,
     dataset_arguments,
     load,
-    progress_bar,
     sentences,
     show_table,
     working,
     write_columns,
 )
+from backend.commands.progress import progress_bar
 from backend.errors import ClientError
 from backend.formats.dataset import reading_order
 from backend.formats.problems import texts_of

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from backend.bootstrap import build_services, desk_opener
 from backend.commands.base import Arguments, Command, find_project, project_argument, say
-from backend.commands.dataset import progress_bar, sentences
+from backend.commands.dataset import sentences
 from backend.commands.fill import board_of
+from backend.commands.progress import progress_bar
 from backend.errors import ClientError
 from backend.services.gaps.annotate import annotate
 from backend.settings import Settings

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from backend import ports
 from backend.commands.base import Arguments, say
+from backend.commands.progress import progress_bar
 from backend.errors import ClientError
 from backend.formats import WHAT, Dataset, ReadOptions, open_dataset
 from backend.labeling import LabelConfig, parse_config
@@ -84,20 +83,6 @@ def answers_of(dataset: Dataset, control: str, *, times: bool = False) -> Answer
     return AnswerMatrix.from_votes(
         dataset.votes, control, classes=dataset.classes_of(control), keep_time=times and dataset.timed,
     )
-
-
-@contextlib.contextmanager
-def progress_bar(what: str = "reading") -> Iterator[ports.Progress]:
-    """A bar on stderr, so that results on stdout can be piped."""
-    console = Console(stderr=True)
-    with Progress(TextColumn(f"{what} {{task.description}}"), BarColumn(), console=console, transient=True,
-                  disable=not console.is_terminal) as bar:
-        line = bar.add_task("", total=1.0)
-
-        def update(fraction: float, note: str) -> None:
-            bar.update(line, completed=fraction, description=note)
-
-        yield update
 
 
 @contextlib.contextmanager

@@ -7,19 +7,18 @@ seeds or settings only adds to it.
 from __future__ import annotations
 
 import argparse
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from backend import ports
 from backend.commands.base import Arguments, Command, say
 from backend.commands.dataset import check_output, dataset_arguments, load, sentences, write_json
 from backend.commands.evaluation_content import tokens_for
+from backend.commands.progress import progress_bar
 from backend.errors import ClientError
 from backend.settings import Settings
 
@@ -83,7 +82,7 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
         dataset = load(arguments)
         names = [dataset.control(name) for name in arguments.controls or dataset.votes.controls] \
             if arguments.controls is not None else [dataset.control(arguments.control)]
-        with _bar() as progress:
+        with progress_bar("evaluating") as progress:
             tokens = tokens_for(dataset, arguments, settings, cells / "tokens", plan.device, progress)
             problems = {name: problem_of(dataset, name, tokens, ordered=dataset.ordinal) for name in names}
             ran, parts = _evaluated(problems, plan, ours, cells, arguments.by_annotator, progress)
@@ -180,22 +179,6 @@ def _write(path: Path, parts: Mapping[str, dict[str, Any]]) -> None:
                  in list(parts.items())[1:]]
         aside.write_text("\n".join([markdown(first), *pages]), encoding="utf-8")
     plot_results(first, path.with_suffix(".png"))
-
-
-@contextlib.contextmanager
-def _bar() -> Iterator[ports.Progress]:
-    """A bar over all fits on stderr."""
-    console = Console(stderr=True)
-    with Progress(
-        BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(), TextColumn("{task.description}"),
-        console=console, transient=True, disable=not console.is_terminal,
-    ) as bar:
-        line = bar.add_task("", total=1.0)
-
-        def update(fraction: float, note: str) -> None:
-            bar.update(line, completed=fraction, description=note)
-
-        yield update
 
 
 COMMAND = Command(

@@ -17,11 +17,11 @@ from backend.commands.dataset import (
     answers_of,
     check_output,
     load,
-    progress_bar,
     reading_arguments,
     sentences,
     write_json,
 )
+from backend.commands.progress import progress_bar
 from backend.errors import ClientError
 
 # What goes with --simulate only. None of these has a default in the parser, so that it shows whether they were given.

@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import Console
 
 from backend.commands.base import Arguments, say
-from backend.commands.dataset import progress_bar, show_table, write_columns, write_json
+from backend.commands.dataset import show_table, write_columns, write_json
+from backend.commands.progress import progress_bar
 from backend.errors import ClientError
 from backend.formats.json_stream import elements
 from backend.labeling import LabelConfig, read_task
