@@ -120,7 +120,9 @@ class VoteCounts:
     total: int
     tasks_with_votes: int
     annotators: int
-    classes: int  # distinct answers of the control that has most; free texts, which nothing is learned from, are none
+    # Distinct answers of the control that has most; free texts are none. Where there are only rankings, 2: an order
+    # tells of several items, so that something is to be learned even of one that everybody gives.
+    classes: int
     last_change: datetime | None  # when a vote was last stored or removed
     changes: int  # grows by one with each stored, changed or removed vote, for ever
 

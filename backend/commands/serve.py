@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
@@ -99,17 +100,27 @@ def gunicorn_options(arguments: Arguments, settings: Settings, console: Console)
             console.print("REDIS_URL is set: jobs are run by `python -m backend worker`; --jobs runs them here too.")
 
     def end(_: object, worker: Any) -> None:
+        serves = worker.booted and worker.pid == os.getpid()  # gunicorn also calls this in its own process
+        if serves:
+            _ends(worker)
         for supervisor in supervisors:
             supervisor.stop()
-        if worker.booted and worker.pid == os.getpid():  # gunicorn also calls this in its own process
+        if serves:
             _leave()
 
     return {
         "bind": f"{arguments.host}:{arguments.port}", "worker_class": "gthread", "workers": 1,
         "threads": arguments.threads, "timeout": TIMEOUT_S, "graceful_timeout": GRACE_S, "loglevel": "warning",
         "control_socket_disable": True, "proc_name": "polyvox",
-        "post_worker_init": begin, "worker_exit": end,
+        "post_worker_init": begin, "worker_int": _ends, "worker_exit": end,
     }
+
+
+def _ends(_: object) -> None:
+    """This process ends: a second Ctrl-C, or gunicorn's own signal after the terminal's, must not break that off. With
+    SIG_IGN, Python would complain of a signal that had arrived just before."""
+    for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(each, lambda number, frame: None)
 
 
 def _leave() -> None:
@@ -137,6 +148,7 @@ def _web_application(settings: Settings) -> Callable[..., Any]:
 COMMAND = Command(
     name="serve", help="answer Label Studio, and train in the background", arguments=_arguments, run=_run,
     description="Start the web server that Label Studio talks to, and a job process beside it that reads annotations, "
-    "trains and delivers (with REDIS_URL, job machines do that: see `worker`). Ctrl-C ends both. Settings come from "
-    "the environment; see docs/settings.md.",
+    "trains and delivers (with REDIS_URL, job machines do that: see `worker`). Ctrl-C ends both within "
+    "seconds; SIGTERM first lets requests be answered, for 20 seconds at most. Settings come from the environment; see "
+    "docs/settings.md.",
 )

@@ -130,14 +130,14 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
     store, key = services.store, project.key
     recent = store.jobs.recent(key, limit=JOBS_LOOKED_AT)
     cut_off = store.jobs.interrupted(key, since=now - TELL_OF_INTERRUPTIONS)
-    jobs = _open_jobs(services, key, [*recent, *cut_off])
+    jobs, last = _open_jobs(services, key, [*recent, *cut_off]), _last(services, project)
     published, sync = store.versions.published(key), store.projects.sync_state(key)
     settings = services.triggers.settings_of(project)
     base = services.settings.label_studio_url
     of_config, notes = problems.of_config(project.label_config)
     found = [
         *problems.of_reading(sync, jobs, settings, now, connected=services.triggers.connected),
-        *problems.of_jobs(_last(services, project), said=sync.last_error), *of_config,
+        *problems.of_jobs(last, said=sync.last_error), *of_config,
         *_registry_problem(services, key), *store.projects.findings(key), *_token_problems(services, project, settings),
     ]
     return ProjectView(
@@ -148,7 +148,7 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
         delivers=services.triggers.delivers(project),
         figures=control_figures(published.figures) if published else (), problems=found,
         crowd=_crowd(services, key), scores=_scores(services, key),
-        notes=[*notes, *problems.interruptions(cut_off)],
+        notes=[*notes, *problems.interruptions(cut_off, last)],
     )
 
 

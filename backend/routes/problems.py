@@ -18,7 +18,7 @@ from backend.settings import Settings
 JOB_SHOULD_START_S = 60.0  # a due job that waits longer has nobody to run it
 START_WORKER = "start a job process with `python -m backend worker`."
 READING = (JobKind.SYNC, JobKind.RECONCILE)
-NAMED = 5  # interrupted jobs
+NAMED = 3  # interrupted jobs of a kind
 
 
 def of_service(settings: Settings, jobs: Sequence[Job], now: datetime) -> list[str]:
@@ -81,18 +81,31 @@ def of_jobs(last: Sequence[Job], *, said: str = "") -> list[str]:
             if job.state is JobState.FAILED and job.error != said]
 
 
-def interruptions(cut_off: Sequence[Job]) -> list[str]:
+def interruptions(cut_off: Sequence[Job], said: Sequence[Job] = ()) -> list[str]:
     """As notes: jobs that ended after a try of them was cut off, whatever followed them. `cut_off` are jobs to which
-    that happened, the last first; those that are open are told of as waiting."""
-    ended = [job for job in cut_off if job.state in (JobState.DONE, JobState.FAILED)]
-    return [f"{interrupted(job)} and {'went through' if job.state is JobState.DONE else 'failed in the end'}."
-            for job in ended[:NAMED]]
+    that happened, the last first; those that are open are told of as waiting, and of those that failed not the `said`
+    ones. Of each kind a few are named, the others counted."""
+    told = {job.id for job in said if job.state is JobState.FAILED}
+    kinds: dict[JobKind, list[Job]] = {}
+    for job in cut_off:
+        if job.state in (JobState.DONE, JobState.FAILED) and job.id not in told:
+            kinds.setdefault(job.kind, []).append(job)
+    found = []
+    for kind, ended in kinds.items():
+        found += [f"{interrupted(job)} and {_end(job)}" for job in ended[:NAMED]]
+        if (more := len(ended) - NAMED) > 0:
+            found.append(f"{more} more {kind} job{' was' if more == 1 else 's were'} interrupted lately.")
+    return found
+
+
+def _end(job: Job) -> str:
+    return "went through." if job.state is JobState.DONE else f"failed in the end: {job.error}"
 
 
 def interrupted(job: Job) -> str:
     """The beginning of a sentence on a job that was cut off."""
     assert job.interrupted_at is not None
-    return f"{the(job)} was interrupted at {job.interrupted_at:%H:%M:%S}"
+    return f"{the(job)} was interrupted at {at(job.interrupted_at)}"
 
 
 def the(job: Job) -> str:

@@ -153,12 +153,13 @@ def waiting(view: ProjectView, now: datetime) -> list[str]:
 
 
 def again(job: Job, now: datetime) -> str:
-    """An open job that was begun before."""
-    said = f"{f'{the(job)} failed' if job.interrupted_at is None else interrupted(job)} and"
+    """An open job that was begun before. One that was cut off may have failed since: its last error is called that."""
+    begun = f"{the(job)} failed" if job.interrupted_at is None else interrupted(job)
+    error = f": {job.error}" if job.interrupted_at is None else f"; its last error: {job.error}"
     if job.state is JobState.RUNNING:
-        return f"{said} runs again: {job.error}"
+        return f"{begun} and runs again{error}"
     wait_s = max((job.not_before - now).total_seconds(), 0.0)
-    return f"{said} is tried again{f' in {wait_s:.0f} s' if wait_s >= 1 else ''}: {job.error}"
+    return f"{begun} and is tried again{f' in {wait_s:.0f} s' if wait_s >= 1 else ''}{error}"
 
 
 def newest_verdict(view: ProjectView) -> str:

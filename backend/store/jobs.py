@@ -214,16 +214,17 @@ class SqlJobStore:
     def _take_back(self, connection: Connection, lost: ColumnElement[bool], now: int, *, error: str) -> int:
         """Queue running jobs again whose process is gone; those that used up their attempts fail. Returns how many."""
         used_up = f"{error} Tried {self._attempts} times."
+        since = case((jobs.c.lease_until < now, jobs.c.lease_until), else_=now)  # it may be noticed a day later
         failed = connection.execute(
             update(jobs)
             .where(lost, jobs.c.attempts >= self._attempts)
             .values(state=JobState.FAILED.value, slot=None, error=used_up, finished_at=now, lease_until=None,
-                    interrupted_at=now)
+                    interrupted_at=since)
         )
         again = connection.execute(
             update(jobs)
             .where(lost)
-            .values(state=JobState.QUEUED.value, slot=None, error=error, lease_until=None, interrupted_at=now)
+            .values(state=JobState.QUEUED.value, slot=None, error=error, lease_until=None, interrupted_at=since)
         )
         return failed.rowcount + again.rowcount
 

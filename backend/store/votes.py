@@ -67,22 +67,19 @@ class SqlVoteStore:
             counted = self._counted.get(project)
             if counted is not None and counted.changes == row.changes:
                 return counted
-            learned = votes.c.kind != ValueKind.TEXT.value
-            answers = (
-                select(votes.c.control, votes.c.kind, votes.c.value).where(current, learned).distinct().subquery()
-            )
-            each = select(func.count().label("answers")).select_from(answers).group_by(answers.c.control).subquery()
+            answers = select(votes.c.control, votes.c.kind, votes.c.value).where(current).distinct().subquery()
+            each = (answers.c.control, answers.c.kind)
             total, with_votes, voters = connection.execute(
                 select(
                     func.count(), func.count(votes.c.task_id.distinct()), func.count(votes.c.annotator.distinct())
                 ).where(current)
             ).one()
-            classes = connection.execute(select(func.coalesce(func.max(each.c.answers), 0))).scalar_one()
+            kinds = connection.execute(select(*each, func.count().label("answers")).group_by(*each)).all()
         counted = records.VoteCounts(
             total=total,
             tasks_with_votes=with_votes,
             annotators=voters,
-            classes=classes,
+            classes=_classes(kinds),
             last_change=optional_time(row.last_change),
             changes=row.changes,
         )
@@ -234,3 +231,13 @@ def _stored_vote(row: Row[Any]) -> records.StoredVote:
         shown=row.shown,
         control_arm=row.control_arm,
     )
+
+
+def _classes(kinds: Sequence[Row[Any]]) -> int:
+    """`VoteCounts.classes` from (control, kind, answers)."""
+    by_control: dict[str, int] = {}
+    for row in kinds:
+        if row.kind not in (ValueKind.TEXT.value, ValueKind.RANKING.value):
+            by_control[row.control] = by_control.get(row.control, 0) + row.answers
+    ranked = any(row.kind == ValueKind.RANKING.value for row in kinds)
+    return max(by_control.values(), default=2 if ranked else 0)

@@ -144,9 +144,9 @@ def test_status_tells_people_of_interrupted_jobs(
     job = store.jobs.claim("other:heavy", lease_s=60, kinds=(JobKind.TRAIN,))
     assert job is not None and "interrupted" not in shown()
     store.jobs.release("other", error="The job process died.")
-    assert "and is tried again: The job process died." in shown()
+    assert "and is tried again; its last error: The job process died." in shown()
     store.jobs.claim("other:heavy", lease_s=60, job_id=job.id)
-    assert "and runs again: The job process died." in shown()
+    assert "and runs again; its last error: The job process died." in shown()
     store.jobs.finish(job.id, "other:heavy", figures={})
     assert "was interrupted at " in (said := shown()) and "and went through." in said
 

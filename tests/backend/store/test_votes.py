@@ -76,6 +76,16 @@ def test_classes_are_those_of_the_control_with_most_and_free_texts_are_none(stor
     assert store.votes.counts(KEY).classes == 2
 
 
+def test_rankings_count_as_classes_where_there_is_nothing_else(store: SqlStore) -> None:
+    ranked = [replace(vote(1, who, "A"), control="order", value=Value.from_json("ranking", '[["a"], ["b"]]'))
+              for who in "567"]
+    store.tasks.take_over(KEY, [snapshot(1, ranked)])
+    assert store.votes.counts(KEY).classes == 2
+    other = replace(ranked[0], value=Value.from_json("ranking", '[["b"], ["a"]]'))
+    store.tasks.take_over(KEY, [snapshot(1, [other, *ranked[1:], vote(1, "5", "A")])])
+    assert store.votes.counts(KEY).classes == 1
+
+
 def test_activity_is_by_votes_with_names_where_known(store: SqlStore) -> None:
     late = NOON + minutes(5)
     store.tasks.take_over(KEY, [snapshot(1, [vote(1, "5", "A"), vote(1, "6", "B")])])

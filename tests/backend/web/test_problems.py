@@ -77,11 +77,15 @@ def test_of_the_labeling_configuration(xml, problem, note):
 
 def test_interrupted_jobs_that_ended_are_named_however_they_ended() -> None:
     done = replace(job(JobKind.DELIVER, JobState.DONE), interrupted_at=NOW + timedelta(seconds=5))
-    failed, open_one = replace(done, state=JobState.FAILED), replace(done, state=JobState.RUNNING)
-    said = "The deliver job of 2026-11-28 12:00:00 UTC was interrupted at 12:00:05 and "
+    failed = replace(done, id="failed", state=JobState.FAILED, error="Disk full.")
+    open_one, other = replace(done, state=JobState.RUNNING), replace(done, kind=JobKind.TRAIN)
+    said = "The deliver job of 2026-11-28 12:00:00 UTC was interrupted at 2026-11-28 12:00:05 UTC and "
     assert problems.interruptions([]) == []
-    assert problems.interruptions([open_one, done, failed]) == [f"{said}went through.", f"{said}failed in the end."]
-    assert len(problems.interruptions([done] * 9)) == problems.NAMED
+    assert problems.interruptions([open_one, done, failed]) == [
+        f"{said}went through.", f"{said}failed in the end: Disk full."]
+    assert problems.interruptions([done, failed], said=[failed]) == [f"{said}went through."]
+    *named, train = problems.interruptions([*[done] * 5, other])
+    assert len(named) == 4 and named[-1] == "2 more deliver jobs were interrupted lately." and "train job" in train
 
 
 def test_a_job_whose_process_went_silent_waits_as_well() -> None:

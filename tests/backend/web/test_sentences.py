@@ -131,8 +131,8 @@ def test_what_waits():
     dead = (replace(job(JobKind.TRAIN, JobState.RUNNING, error="The job process stopped answering."),
                     interrupted_at=NOW + timedelta(seconds=61)),)
     assert sentences.waiting(view(jobs=dead), NOW) == [
-        "The train job of 2026-11-28 12:00:00 UTC was interrupted at 12:01:01 and runs again: The job process stopped "
-        "answering."]
+        "The train job of 2026-11-28 12:00:00 UTC was interrupted at 2026-11-28 12:01:01 UTC and runs again; its last "
+        "error: The job process stopped answering."]
     (unread,) = sentences.waiting(view(published=None, sync=SyncState(), tasks=0), NOW)
     assert "not read from Label Studio yet" in unread
 

@@ -252,12 +252,12 @@ def test_an_interrupted_job_is_named_whatever_followed_it_and_for_some_minutes(s
     newer = jobs.enqueue(JobKind.DELIVER, KEY)
     assert jobs.claim("alive:heavy", lease_s=60, job_id=newer.id) is not None  # one that is younger runs before it
     _end_jobs(services.store, JOBS_LOOKED_AT)
-    ends(first, "was interrupted at ", " and is tried again: The job process died.")
-    ends(stopped, "was interrupted at ", " and is tried again: The job process was stopped.")
+    ends(first, "was interrupted at ", " and is tried again; its last error: The job process died.")
+    ends(stopped, "was interrupted at ", " and is tried again; its last error: The job process was stopped.")
     jobs.finish(newer.id, "alive:heavy", figures={})
     for job in (first, stopped):
         jobs.claim("alive:heavy", lease_s=60, job_id=job.id)
-        ends(job, " and runs again: The job process ")
+        ends(job, " and runs again; its last error: The job process ")
         jobs.finish(job.id, "alive:heavy", figures={})
         ends(job, "was interrupted at ", " and went through.")
     services.clock = lambda: utc_now() + TELL_OF_INTERRUPTIONS
