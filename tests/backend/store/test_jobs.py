@@ -1,18 +1,16 @@
 """The queue: who may run what, and what becomes of jobs whose process dies."""
 
-import re
 import subprocess
 import sys
 from datetime import timedelta
 from threading import Barrier, Thread
-from typing import Any
 
 import pytest
-from sqlalchemy import event
 
 from backend.records import Job, JobKind, JobState
 from backend.store import SqlStore, open_store
 from tests.backend.store.conftest import FakeClock
+from tests.backend.store.plans import watched_plans
 from tests.backend.store.samples import KEY
 
 
@@ -329,15 +327,7 @@ def test_jobs_that_were_cut_off(store: SqlStore, clock: FakeClock) -> None:
 def test_the_status_walks_along_indexes(store: SqlStore, clock: FakeClock) -> None:
     if store.database.engine.dialect.name != "sqlite":
         return  # PostgreSQL's choice depends on the sizes of tables
-    plans: list[str] = []
-
-    def explain(_: object, cursor: Any, statement: str, parameters: Any, *__: object) -> None:
-        if "FROM jobs" in statement and not statement.startswith("EXPLAIN"):
-            other = cursor.connection.cursor()
-            other.execute("EXPLAIN QUERY PLAN " + statement, parameters)
-            plans.extend(row[3] for row in other.fetchall() if re.search(r"(SCAN|SEARCH) jobs|TEMP B-TREE", row[3]))
-
-    event.listen(store.database.engine, "before_cursor_execute", explain)
+    plans = watched_plans(store, "jobs")
     store.jobs.interrupted(KEY, since=clock.now)
     assert any("USING INDEX ix_jobs_interrupted" in plan for plan in plans), plans
     plans.clear()

@@ -1,8 +1,6 @@
-import re
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from backend.store import SqlStore, open_store
 from backend.store.schema import arm_log
 from model.spaces import Value, ValueKind
 from model.votes import Provenance, Vote, Votes
+from tests.backend.store.plans import watched_plans
 from tests.backend.store.samples import KEY, NOON, minutes, snapshot, vote
 
 
@@ -123,15 +122,7 @@ def test_logging_the_control_arm_again_waits_for_no_write_lock(store: SqlStore) 
 def test_neither_history_nor_other_projects_are_read_through(store: SqlStore) -> None:
     if store.database.engine.dialect.name != "sqlite":
         return  # PostgreSQL's choice depends on the sizes of tables
-    plans: list[str] = []
-
-    def explain(_: object, cursor: Any, statement: str, parameters: Any, *__: object) -> None:
-        if "FROM votes" in statement and not statement.startswith("EXPLAIN"):
-            other = cursor.connection.cursor()
-            other.execute("EXPLAIN QUERY PLAN " + statement, parameters)
-            plans.extend(row[3] for row in other.fetchall() if re.match(r"(SCAN|SEARCH) votes", row[3]))
-
-    event.listen(store.database.engine, "before_cursor_execute", explain)
+    plans = watched_plans(store, "votes")
     store.votes.current(KEY)
     store.votes.of_tasks(KEY, [1])
     store.votes.counts(KEY)
