@@ -186,7 +186,7 @@ class Verdict(StrEnum):
     """What the gate said of a version."""
 
     PUBLISHED = "published"
-    REJECTED = "rejected"  # a paired test showed it worse, or nothing could be shown; the reason is in the figures
+    REJECTED = "rejected"  # shown to be worse, by more than counts as no difference; `reason` says how
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ class NetworkConfig:
     epochs: int = 16
     warm_epochs: int = 6  # when training goes on from a published version
     brief_epochs: int = 2  # the same, where only the units with new votes and some others are gone through
-    replay: float = 1.0  # how many others, for each unit with new votes
+    replay: float = 1.0  # how many others, for each unit with new votes; more where a batch would not be full
     patience: int = 4
     batch_units: int = 32
     ema: float = 0.9  # decay a step of the averaged weights that are kept; 0 keeps the raw ones
@@ -68,7 +68,7 @@ class LadderConfig:
     min_heldout_votes: int = 40  # below this the gate looks at cross-validation on training votes
     min_heldout_tasks: int = 20  # the same, for the tasks that these votes are on
     gate_level: float = 0.95  # of the gate's paired interval
-    gate_margin: float = 0.01  # nats a vote that count as no difference where the gate must ask for "better"
+    gate_margin: float = 0.01  # nats a vote that count as no difference for the gate
     consensus_samples: int = 256
     resident_mb: int = 1024  # tokens kept in memory while training; beyond it they are fetched batch by batch
 

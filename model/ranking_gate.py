@@ -1,5 +1,7 @@
 """Which of two models of the rankings of a control is served: the new one, unless it is shown to be worse.
 
+Worse is what an interval shows to be, and by more than `MARGIN`; smaller steps are not added up over versions.
+
 Both are asked about rankings on units that neither was fitted on, as they would be served: on units without a ranking
 (`unseen`), and with every other ranking of the unit shown (`gap`); where a model keeps silent, all orders are equally
 likely. Losses are paired by ranking and their difference is clustered by unit. Rankings of a version are judged apart
@@ -24,6 +26,7 @@ from model.votes import Votes
 
 Floats = NDArray[np.float64]
 LEAST_RANKINGS, LEAST_UNITS = 10, 5  # below, an interval says too little for a verdict
+MARGIN = 0.01  # nats a ranking that count as no difference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,7 @@ def judge_rankings(
             figures={"test": "none", "answers": len(ours), "units": units})
     found = paired_interval(ours - theirs, unit, level=level)
     return RankingVerdict(
-        new=not found.low > 0.0, reason=_sentence(found, len(ours)),
+        new=not _worse(found), reason=_sentence(found, len(ours)),
         figures={"test": "heldout", "answers": len(ours), "units": units, "mean": found.mean,
                  "low": found.low, "high": found.high, "new": float(ours.mean()), "published": float(theirs.mean())})
 
@@ -116,8 +119,15 @@ def _first(model: RankingModel) -> str:
         "not shown to be better than equal chances, so only the mean rank of given rankings is predicted")
 
 
+def _worse(found: Interval) -> bool:
+    """Whether the new model is shown to be worse, and by more than counts as no difference."""
+    return found.low > 0.0 and found.mean > MARGIN
+
+
 def _sentence(found: Interval, count: int) -> str:
     numbers = f"({found.mean:+.3f} nats, {found.low:+.3f} to {found.high:+.3f} on {count} held-out answers)"
-    if found.low > 0.0:
+    if _worse(found):
         return f"shown to be worse than the published ones, which stay {numbers}"
+    if found.low > 0.0:
+        return f"as good as the published ones, since up to {MARGIN:g} counts as no difference {numbers}"
     return f"{'shown to be better' if found.high < 0.0 else 'not shown to be worse'} than the published ones {numbers}"

@@ -112,7 +112,9 @@ class Training:
             )
             progress(0.92, "judging")
             measure = replace(data, heldout=_heldout(project, untouched))
-            verdict = judge(fitted, None if published is None else published.ladder, measure, config)
+            verdict = judge(
+                fitted, None if published is None else published.ladder, measure, config, behind=_behind(published)
+            )
         except ModelError as error:
             raise JobFailed(f"Nothing could be learned: {error}.") from error
         figures = {
@@ -291,6 +293,11 @@ def _heldout_percent(published: Loaded | None, otherwise: float) -> float:
     """What was held out when the version was trained; `otherwise` when there is none or it does not say."""
     recorded = None if published is None else published.version.figures.get("heldout_percent")
     return otherwise if recorded is None else float(recorded)
+
+
+def _behind(published: Loaded | None) -> float:
+    """How far the gate let it fall behind versions before it, nats a vote; nothing where it is not comparable."""
+    return 0.0 if published is None else float(published.version.figures.get("gate", {}).get("behind", 0.0))
 
 
 def _origin(published: Loaded | None, fitted: Fit) -> str:

@@ -1,9 +1,12 @@
 """The gate: is a freshly fitted ladder published?
 
 The difference in log-loss between the new ladder and the published one (before the first: the annotator prior), vote by
-vote on held-out units, with an interval clustered by task. Published unless the interval shows it worse. Two versions
-are compared on the classes that both know, since neither should pay for what the other could not say; where many votes
-lie outside these, the new one must also not be shown worse than its own annotator prior on all votes.
+vote on held-out units, with an interval clustered by task. Published unless the interval shows it worse and the
+difference is more than `gate_margin`; less counts as none, or a candidate with votes that the other lacks would be held
+back for a millionth of a nat. What published ones were shown to fall behind is added up over versions (`behind`), and
+what is shown to be gained makes up for it, so that small steps do not become a large one; another encoder begins anew.
+Two versions are compared on the classes that both know, since neither should pay for what the other could not say;
+where many votes lie outside these, the new one must also not be shown worse than its own annotator prior on all votes.
 With too few held-out votes or tasks the question is put to cross-validation on training votes instead, and marked so:
 the new ladder must then be better than the naive rungs, or, as a first version, not shown worse than the annotator
 prior. Without any vote that may be scored nothing can be tested, and the verdict says so.
@@ -12,7 +15,7 @@ prior. Without any vote that may be scored nothing can be tested, and the verdic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,8 +45,11 @@ class Judgement:
     figures: dict[str, Any]
 
 
-def judge(fit: Fit, published: Ladder | None, data: TrainingSet, config: LadderConfig) -> Judgement:
-    """Decide on `fit`, which was made from `data`; `published` is what it would replace.
+def judge(
+    fit: Fit, published: Ladder | None, data: TrainingSet, config: LadderConfig, *, behind: float = 0.0
+) -> Judgement:
+    """Decide on `fit`, which was made from `data`; `published` is what it would replace, and `behind` the figure of
+    that name in the verdict that published it.
 
     `data.heldout` may hold out fewer units than `fit` was made with: those that neither version was trained on.
     """
@@ -53,26 +59,41 @@ def judge(fit: Fit, published: Ladder | None, data: TrainingSet, config: LadderC
     votes = sum(len(item.targets) for item in heldout.values())
     on_tasks = len(np.unique(np.concatenate([tasks[item.targets.unit] for item in heldout.values()] or [tasks[:0]])))
     if votes < config.min_heldout_votes or on_tasks < config.min_heldout_tasks:
-        return _by_cross_validation(fit, published, config, tasks, votes, on_tasks)
-    if published is None:
-        return _verdict(_against_rung(heldout, "prior", tasks), votes, "the annotator prior", config)
-    old = score_heldout(published, dataset, data.tokens)
+        found = _by_cross_validation(fit, published, config, tasks, votes, on_tasks)
+    elif published is None:
+        found = _verdict(_against_rung(heldout, "prior", tasks), votes, "the annotator prior", config)
+    else:
+        old = score_heldout(published, dataset, data.tokens)
+        found = _of_versions(heldout, old, published, tasks, votes, behind, config)
+    return found if published is None else replace(found, figures={"behind": behind, **found.figures})
+
+
+def _of_versions(
+    heldout: Mapping[str, Scored], old: Mapping[str, Scored], published: Ladder, tasks: Codes, votes: int,
+    behind: float, config: LadderConfig,
+) -> Judgement:
+    """The verdict on held-out votes against the published version, which answered `old`."""
     pairs = _against_ladder(heldout, old, published, tasks)
     if not len(pairs[0]) or _outside(heldout, old, published) >= config.min_heldout_votes:
-        verdict = _verdict(_against_rung(heldout, "prior", tasks), votes, "the annotator prior", config)
-        if not verdict.publish or not len(pairs[0]):
-            return verdict
-    return _verdict(pairs, votes, "the published version", config)
+        found = _verdict(_against_rung(heldout, "prior", tasks), votes, "the annotator prior", config)
+        if not found.publish or not len(pairs[0]):
+            return found
+    return _verdict(pairs, votes, "the published version", config, behind)
 
 
-def _verdict(pairs: Pairs, votes: int, against: str, config: LadderConfig) -> Judgement:
-    """The verdict on held-out votes: published unless shown worse. `votes` are all held-out ones."""
-    interval, compared = paired_interval(*pairs, level=config.gate_level), len(pairs[0])
+def _verdict(pairs: Pairs, votes: int, against: str, config: LadderConfig, behind: float | None = None) -> Judgement:
+    """The verdict on held-out votes, of which there are `votes` in all; `behind` where it is kept."""
+    interval, compared, limit = paired_interval(*pairs, level=config.gate_level), len(pairs[0]), config.gate_margin
     figures = {
         "test": "heldout", "against": against, "heldout_votes": votes, "compared_votes": compared, **_json(interval),
     }
+    if behind is not None:
+        shown = interval.low > 0.0 or interval.high < 0.0  # what may be luck does not count, neither way
+        figures["behind"] = max(behind + interval.mean, 0.0) if shown else behind
+        limit = max(limit - behind, 0.0)
     return Judgement(
-        publish=not interval.low > 0.0, figures=figures, reason=_sentence(interval, compared, "held-out", against)
+        publish=not _worse(interval, limit), figures=figures,
+        reason=_sentence(interval, compared, "held-out", against, limit),
     )
 
 
@@ -92,9 +113,9 @@ def _by_cross_validation(
     )
     if published is None:
         pairs = _against_rung(fit.cross_validation, "prior", tasks)
-        interval = paired_interval(*pairs, level=config.gate_level)
-        sentence = _sentence(interval, len(pairs[0]), "training", "the annotator prior")
-        publish, against = not interval.low > 0.0, "the annotator prior"
+        interval, against = paired_interval(*pairs, level=config.gate_level), "the annotator prior"
+        sentence = _sentence(interval, len(pairs[0]), "training", against, config.gate_margin)
+        publish = not _worse(interval, config.gate_margin)
     else:
         rungs = {
             rung: paired_interval(*_against_rung(fit.cross_validation, rung, tasks), level=config.gate_level)
@@ -156,15 +177,23 @@ def _join(pairs: list[Pairs]) -> Pairs:
     return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
 
 
-def _sentence(interval: Interval, votes: int, kind: str, against: str) -> str:
-    numbers = (
-        f"({interval.mean:+.4f} nats a vote, {interval.low:+.4f} to {interval.high:+.4f} on {votes} {kind} votes)"
-    )
+def _worse(interval: Interval, limit: float) -> bool:
+    """Whether a loss is shown to be higher, and by more than the limit. What is no number is worse than anything."""
+    return not np.isfinite(interval.mean) or (interval.low > 0.0 and interval.mean > limit)
+
+
+def _sentence(interval: Interval, votes: int, kind: str, against: str, limit: float) -> str:
+    numbers = f"{interval.mean:+.4f} nats a vote, {interval.low:+.4f} to {interval.high:+.4f} on {votes} {kind} votes"
+    if not np.isfinite(interval.mean):
+        return f"It cannot be compared with {against}: some of its predictions are not numbers."
     if interval.low > 0.0:
-        return f"It is shown to be worse than {against} {numbers}."
+        lead = f"It is shown to be worse than {against}"
+        if _worse(interval, limit):
+            return f"{lead} ({numbers}; up to {limit:.4f} would count as no difference)."
+        return f"{lead}, but up to {limit:.4f} counts as no difference ({numbers})."
     if interval.high < 0.0:
-        return f"It is shown to be better than {against} {numbers}."
-    return f"It is not shown to be worse than {against} {numbers}."
+        return f"It is shown to be better than {against} ({numbers})."
+    return f"It is not shown to be worse than {against} ({numbers})."
 
 
 def _json(interval: Interval) -> dict[str, float | None]:

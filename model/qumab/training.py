@@ -146,9 +146,9 @@ def train(
 ) -> History:
     """Train in place; each member ends with the weights of its best epoch (which may be those it came with).
 
-    With `latest`, positions of units, an epoch is these and `config.replay` times as many others, drawn anew. A member
-    without votes to learn from stays as it is; one without validation votes ends where the last of the others does.
-    Where no member can be validated, nothing changes.
+    With `latest`, positions of units, an epoch is these and `config.replay` times as many others, drawn anew, or more
+    until a batch is full. A member without votes to learn from stays as it is; one without validation votes ends where
+    the last of the others does. Where no member can be validated, nothing changes.
     """
     usable = learn.totals > 0
     checked = usable & (validate.totals > 0)
@@ -157,7 +157,7 @@ def train(
     shuffle, masks = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     rng = torch.Generator(device=store.device).manual_seed(seed)
     size = units_at_once(network, store, learn.units, config.batch_units, _TRAINING_CELLS)
-    lesson = _Lesson.of(learn.units, latest, config.replay)
+    lesson = _Lesson.of(learn.units, latest, config.replay, size)
     steps_per_epoch = math.ceil(lesson.size / size)
     optimiser = FlatAdamW(
         network, steps=steps_per_epoch * epochs, learning_rate=config.learning_rate, weight_decay=config.weight_decay,
@@ -165,13 +165,14 @@ def train(
     )
     per_vote = torch.from_numpy(np.where(usable, 1.0 / np.maximum(learn.totals, 1e-9), 0.0)).float().to(store.device)
     prior = config.shrinkage / float(learn.totals.max())
+    whole = steps_per_epoch * lesson.times  # so that the loss of a step stands for all votes, as `prior` does
     history = [evaluate(network, slots, store, validate)]
     best = _Best(optimiser.values, usable, checked)
     for epoch in range(1, epochs + 1):
         for positions in _batches(lesson.draw(shuffle), store.lengths, size, shuffle):
             batch = learn.batch(positions, store.device)
             data = _training_loss(network, slots, store, positions, batch, config, rng, masks) * per_vote
-            optimiser.step(steps_per_epoch * data.sum() + prior * network.penalty())
+            optimiser.step(whole * data.sum() + prior * network.penalty())
         optimiser.swap()
         history.append(evaluate(network, slots, store, validate))
         best.look(history, optimiser.values)
@@ -261,22 +262,34 @@ def _evaluated(
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """What an epoch goes through: always `fixed`, and `drawn` of the others."""
+    """What an epoch goes through: always `fixed`, and `drawn` of the others.
+
+    Where anything is new it is a full batch at least, if there are as many units: Adam's first steps are as long for
+    the gradient of two units as for that of thirty, and would mostly be noise.
+    """
 
     fixed: NDArray[np.int64]
     others: NDArray[np.int64]
     drawn: int
 
     @classmethod
-    def of(cls, units: NDArray[np.int64], latest: NDArray[np.int64] | None, replay: float) -> _Lesson:
+    def of(
+        cls, units: NDArray[np.int64], latest: NDArray[np.int64] | None, replay: float, batch: int
+    ) -> _Lesson:
         if latest is None:
             return cls(units, units[:0], 0)
         fixed, others = np.intersect1d(units, latest), np.setdiff1d(units, latest)
-        return cls(fixed, others, min(len(others), math.ceil(replay * len(fixed))))
+        drawn = max(math.ceil(replay * len(fixed)), batch - len(fixed)) if len(fixed) else 0
+        return cls(fixed, others, min(len(others), drawn))
 
     @property
     def size(self) -> int:
         return len(self.fixed) + self.drawn
+
+    @property
+    def times(self) -> float:
+        """How many times so many units there are."""
+        return (len(self.fixed) + len(self.others)) / max(self.size, 1)
 
     def draw(self, rng: np.random.Generator) -> NDArray[np.int64]:
         if not self.drawn:

@@ -47,6 +47,22 @@ class Polyvox:
             self._still_alive(deadline, f"version {name}")
             time.sleep(0.1)
 
+    def wait_for_published(self, label_studio_id: int, after: Version) -> Version:
+        """Wait until a version newer than `after` is published.
+
+        The one in between may be rejected by the luck of which tasks are held out; then one from scratch follows.
+        """
+        key = self.project(label_studio_id).key
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            published = self.store.versions.published(key)
+            if published is not None and published.number > after.number:
+                return published
+            rejected = [each for each in self.store.versions.recent(key) if each.number > after.number]
+            assert len(rejected) < 2, [each.reason for each in rejected]
+            self._still_alive(deadline, f"a version after {after.name}; {[each.reason for each in rejected]}")
+            time.sleep(0.1)
+
     def wait_for_delivery(self, label_studio_id: int, name: str, *, patience_s: float = PATIENCE_S) -> None:
         """Wait until version `name` is the published one and is in Label Studio."""
         deadline = time.monotonic() + patience_s

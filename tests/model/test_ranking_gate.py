@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.ranking_gate import judge_rankings, served_losses
+from model import ranking_gate
+from model.ranking_gate import RankingVerdict, judge_rankings, served_losses
 from model.ranking_model import RankingModel, fit_rankings
 from model.spaces import Value, ValueKind
 from model.votes import Vote, Votes
@@ -47,6 +48,23 @@ def test_better_or_equal_ones_do(tastes: RankingModel, heldout: Votes) -> None:
     assert better.new and "shown to be better" in better.reason and better.figures["high"] < 0.0
     same = judge_rankings(tastes, tastes, heldout)
     assert same.new and same.figures["mean"] == 0.0 and "not shown to be worse" in same.reason
+
+
+def test_a_difference_that_counts_as_none_holds_nothing_back(
+    tastes: RankingModel, heldout: Votes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses, unit = served_losses(tastes, heldout)
+    more = np.random.default_rng(2).uniform(0.8, 1.2, len(losses))
+    new = replace(tastes, figures=dict(tastes.figures))
+
+    def judged(nats: float) -> RankingVerdict:
+        told = {id(new): losses + nats * more, id(tastes): losses}
+        monkeypatch.setattr(ranking_gate, "served_losses", lambda model, _: (told[id(model)], unit))
+        return judge_rankings(new, tastes, heldout)
+
+    hair, much = judged(0.004), judged(0.02)
+    assert hair.new and hair.figures["low"] > 0.0 and "as good as the published ones" in hair.reason
+    assert not much.new and "which stay" in much.reason
 
 
 def test_without_enough_held_out_rankings_nothing_is_compared(tastes: RankingModel) -> None:

@@ -44,7 +44,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def verdict(monkeypatch: pytest.MonkeyPatch, publish: bool) -> None:
     judgement = Judgement(publish=publish, reason="So says the test.", figures={"loss": 0.5})
-    monkeypatch.setattr(ladder_module, "judge", lambda *_: judgement)
+    monkeypatch.setattr(ladder_module, "judge", lambda *_, **__: judgement)
 
 
 def test_a_first_training_publishes_a_version_that_knows_the_annotators(shop: Workshop) -> None:
@@ -197,6 +197,22 @@ def test_a_rejected_version_is_recorded_and_the_next_training_starts_from_scratc
     assert [call["previous"] is None for call in seen] == [True, False, True]
 
 
+def test_the_gate_is_told_how_far_the_published_version_fell_behind(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+
+    def watched(*_: Any, behind: float) -> Judgement:
+        told.append(behind)
+        fell = {1: {}, 2: {"behind": 0.003}, 3: {"behind": 0.009}, 4: {"behind": 0.001}}[len(told)]
+        return Judgement(publish=len(told) != 3, reason="So says the test.", figures=fell)
+
+    monkeypatch.setattr(ladder_module, "judge", watched)
+    for _ in range(4):
+        shop.train()
+    assert told == [0.0, 0.0, 0.003, 0.003]  # of the third, which was rejected, nothing is kept
+
+
 def test_a_full_training_can_be_asked_for(shop: Workshop, seen: list[dict[str, Any]]) -> None:
     shop.train()
     shop.training.run(KEY, silent, full=True)
@@ -233,9 +249,9 @@ def test_where_more_is_held_out_now_only_what_neither_version_saw_judges(
     judged: list[Any] = []
     judge = ladder_module.judge
 
-    def watched(fitted: Any, published: Any, data: Any, config: Any) -> Judgement:
+    def watched(fitted: Any, published: Any, data: Any, config: Any, *, behind: float) -> Judgement:
         judged.append(data)
-        judge(fitted, published, data, config)
+        judge(fitted, published, data, config, behind=behind)
         return Judgement(publish=True, reason="So says the test.", figures={})
 
     monkeypatch.setattr(ladder_module, "judge", watched)

@@ -61,6 +61,90 @@ def test_a_better_one_and_an_equal_one_are_published(good, bad, project, trainin
     assert equal.publish and "not shown to be worse" in equal.reason and equal.figures["mean"] == 0.0
 
 
+def _a_little_worse(found, nats):
+    """Each vote costs so much more; that differs a little from vote to vote."""
+    item = found.heldout["label"]
+    told = item.targets.y > 0.5
+    more = nats * np.random.default_rng(1).uniform(0.8, 1.2, len(told))[:, None]
+    p = np.where(told, item.p["served"] * np.exp(-more), 1.0 - (1.0 - item.p["served"]) * np.exp(-more))
+    return replace(found, heldout={"label": replace(item, p=item.p | {"served": p})})
+
+
+def test_a_difference_that_counts_as_none_holds_no_votes_back(good, project, training_set, quick):
+    data = training_set(project, heldout=3)
+    hair, little, much = (
+        judge(_a_little_worse(good, nats), good.ladder, data, quick) for nats in (1e-9, 0.004, 0.02)
+    )
+    for verdict in (hair, little):
+        assert verdict.publish and verdict.figures["low"] > 0.0
+        assert "worse than the published version, but up to 0.0100 counts as no difference (+0.00" in verdict.reason
+    assert little.figures["behind"] == little.figures["mean"] == pytest.approx(0.004, rel=0.05)
+    assert not much.publish and much.reason.endswith("held-out votes; up to 0.0100 would count as no difference).")
+
+
+def test_small_steps_backwards_add_up_and_steps_forwards_make_up_for_them(good, project, training_set, quick):
+    data = training_set(project, heldout=3)
+    behind, published = 0.0, []
+    for _ in range(4):
+        verdict = judge(_a_little_worse(good, 0.004), good.ladder, data, quick, behind=behind)
+        published.append(verdict.publish)
+        behind = verdict.figures["behind"] if verdict.publish else behind
+    assert published == [True, True, False, False]
+    assert verdict.reason.endswith(f"votes; up to {0.01 - behind:.4f} would count as no difference).")
+    better = judge(_a_little_worse(good, -0.004), good.ladder, data, quick, behind=behind)
+    assert better.publish and better.figures["behind"] == pytest.approx(0.004, rel=0.05)
+    still = judge(good, good.ladder, data, quick, behind=0.01)  # no step at all
+    assert still.publish and still.figures["behind"] == 0.01
+    assert not judge(_a_little_worse(good, 1e-9), good.ladder, data, quick, behind=0.01).publish  # nothing is left
+    assert judge(_a_little_worse(good, -0.004), good.ladder, data, quick).figures["behind"] == 0.0
+
+
+def test_what_was_fallen_behind_outlives_versions_that_cannot_be_compared(good, bad, project, training_set, quick):
+    data = training_set(project, heldout=3)
+    silent = {name: item.select(np.zeros(len(item.targets), bool)) for name, item in good.heldout.items()}
+    untested = judge(
+        replace(good, heldout=silent, cross_validation=silent), good.ladder, data, quick, behind=0.003)
+    crossed = judge(good, bad.ladder, data, replace(quick, min_heldout_votes=10_000), behind=0.003)
+    assert (untested.figures["test"], crossed.figures["test"]) == ("none", "cross_validation")
+    assert untested.figures["behind"] == crossed.figures["behind"] == 0.003
+    assert "behind" not in judge(good, None, data, quick, behind=0.003).figures
+
+
+def test_a_first_version_is_not_held_back_for_a_hair(good, project, training_set, quick):
+    def first(nats, **config):
+        item = _a_little_worse(good, nats).heldout["label"]
+        as_frequent = replace(good.heldout["label"], p=good.heldout["label"].p | {"served": item.p["served"]})
+        level = {"label": replace(as_frequent, p=as_frequent.p | {"prior": good.heldout["label"].p["served"]})}
+        found = replace(good, heldout=level, cross_validation=level)
+        return judge(found, None, training_set(project, heldout=3), replace(quick, **config))
+
+    for config in ({}, {"min_heldout_votes": 10_000}):
+        hair, much = first(1e-9, **config), first(0.02, **config)
+        assert hair.publish and hair.figures["low"] > 0.0 and "counts as no difference" in hair.reason
+        assert not much.publish and "worse than the annotator prior" in much.reason
+
+
+def test_what_is_no_number_is_not_published(good, project, training_set, quick):
+    item = good.heldout["label"]
+    broken = {"label": replace(item, p=item.p | {"served": np.full_like(item.p["served"], np.nan)})}
+    for published in (None, good.ladder):
+        verdict = judge(replace(good, heldout=broken), published, training_set(project, heldout=3), quick, behind=0.002)
+        assert not verdict.publish
+        assert published is not None or "not numbers" in verdict.reason
+        json.dumps(verdict.figures, allow_nan=False)
+
+
+def test_what_may_be_luck_is_not_added_up(good, project, training_set, quick):
+    item = good.heldout["label"]
+    p = np.random.default_rng(3).permutation(item.p["served"])
+    noisy = 0.9 * item.p["served"] + 0.1 * p
+    found = replace(good, heldout={"label": replace(item, p=item.p | {"served": noisy})})
+    wide = replace(quick, gate_level=1.0 - 1e-12)
+    verdict = judge(found, good.ladder, training_set(project, heldout=3), wide, behind=0.002)
+    assert verdict.figures["low"] < 0.0 < verdict.figures["mean"]
+    assert verdict.publish and verdict.figures["behind"] == 0.002
+
+
 def test_a_bad_first_version_is_rejected(bad, project, training_set, quick):
     found = _rescored(bad, project, training_set, quick)
     item = found.heldout["label"]

@@ -192,10 +192,46 @@ def test_new_units_are_gone_through_with_some_others(monkeypatch):
     monkeypatch.setattr(store, "batch", lambda positions: seen.append(positions) or batch(positions))
     latest = learn.units[:3]
     monkeypatch.setattr("model.qumab.training.evaluate", lambda *_: np.full(2, -float(len(seen))))
-    config = replace(CONFIG, replay=1.0)
+    config = replace(CONFIG, replay=1.0, batch_units=4)
     train(network, SLOTS, store, learn, check, config, seed=0, epochs=2, progress=lambda share: None, latest=latest)
     assert sum(map(len, seen)) == 12  # twice these three and as many others
     assert [np.isin(np.concatenate(seen), unit).sum() for unit in latest] == [2, 2, 2]
+
+
+def test_one_new_unit_does_not_make_a_gradient_of_its_own(monkeypatch):
+    network, store = _network(2), _store()
+    learn, check = _tables(2)
+    seen = []
+    batch = store.batch
+    monkeypatch.setattr(store, "batch", lambda positions: seen.append(positions) or batch(positions))
+    monkeypatch.setattr("model.qumab.training.evaluate", lambda *_: np.full(2, -float(len(seen))))
+
+    def steps(latest, batch_units):
+        seen.clear()
+        config = replace(CONFIG, replay=1.0, batch_units=batch_units)
+        train(network, SLOTS, store, learn, check, config, seed=0, epochs=2, progress=lambda share: None,
+              latest=latest)
+        assert all(np.isin(latest, units).all() for units in seen)
+        return [len(units) for units in seen]
+
+    assert steps(learn.units[:1], 8) == [8, 8]
+    assert steps(learn.units[:1], 1000) == [len(learn.units)] * 2
+    assert steps(learn.units[:0], 8) == []
+
+
+def test_the_loss_of_a_few_units_stands_for_all_votes_beside_the_prior(monkeypatch):
+    """With every vote alike, a step over some units has the gradient of one over all."""
+    learn, check = _tables(2)
+    losses = []
+    monkeypatch.setattr("model.qumab.training._training_loss", lambda network, slots, store, positions, *_: torch.full(
+        (2,), float(len(positions)), requires_grad=True) * torch.tensor(learn.totals / len(learn.units)))
+    monkeypatch.setattr("model.qumab.training.FlatAdamW.step", lambda self, loss: losses.append(float(loss.detach())))
+    for latest in (None, learn.units[:1], learn.units[:3]):
+        losses.clear()
+        config = replace(CONFIG, replay=1.0, batch_units=4, shrinkage=0.0)
+        train(_network(2), SLOTS, _store(), learn, check, config, seed=0, epochs=1, progress=lambda share: None,
+              latest=latest)
+        assert np.mean(losses) == pytest.approx(2.0)  # of two members
 
 
 def test_many_annotators_get_smaller_batches(monkeypatch):
