@@ -186,7 +186,7 @@ class Verdict(StrEnum):
     """What the gate said of a version."""
 
     PUBLISHED = "published"
-    REJECTED = "rejected"  # shown to be worse, by more than counts as no difference; `reason` says how
+    REJECTED = "rejected"  # the gate held it back; `reason` says why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

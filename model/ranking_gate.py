@@ -1,6 +1,6 @@
 """Which of two models of the rankings of a control is served: the new one, unless it is shown to be worse.
 
-Worse is what an interval shows to be, and by more than `MARGIN`; smaller steps are not added up over versions.
+Worse is what an interval shows to be, and by more than a margin; smaller steps are not added up over versions.
 
 Both are asked about rankings on units that neither was fitted on, as they would be served: on units without a ranking
 (`unseen`), and with every other ranking of the unit shown (`gap`); where a model keeps silent, all orders are equally
@@ -26,7 +26,7 @@ from model.votes import Votes
 
 Floats = NDArray[np.float64]
 LEAST_RANKINGS, LEAST_UNITS = 10, 5  # below, an interval says too little for a verdict
-MARGIN = 0.01  # nats a ranking that count as no difference
+_MARGIN = 0.01  # nats a ranking that count as no difference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ def _first(model: RankingModel) -> str:
 
 def _worse(found: Interval) -> bool:
     """Whether the new model is shown to be worse, and by more than counts as no difference."""
-    return found.low > 0.0 and found.mean > MARGIN
+    return found.low > 0.0 and found.mean > _MARGIN
 
 
 def _sentence(found: Interval, count: int) -> str:
@@ -129,5 +129,5 @@ def _sentence(found: Interval, count: int) -> str:
     if _worse(found):
         return f"shown to be worse than the published ones, which stay {numbers}"
     if found.low > 0.0:
-        return f"as good as the published ones, since up to {MARGIN:g} counts as no difference {numbers}"
+        return f"shown to be worse than the published ones, but up to {_MARGIN:g} counts as no difference {numbers}"
     return f"{'shown to be better' if found.high < 0.0 else 'not shown to be worse'} than the published ones {numbers}"

@@ -39,5 +39,6 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
 COMMAND = Command(
     name="train", help="train a project now", arguments=_arguments, run=_run,
     description="Train a new version from the votes that Polyvox has, without waiting for the usual trigger. The "
-    "version is published only when it is not worse than the present one; the verdict is printed either way.",
+    "version is published unless the gate finds it noticeably worse than the present one; the verdict is printed "
+    "either way.",
 )

@@ -1,9 +1,9 @@
 """Rankings in a training: learned from votes, judged against those that are published, kept among a version's figures.
 
 Scores of items are fitted apart from the network (`model.ranking_model`), so each control's are judged by themselves
-(`model.ranking_gate`): where the new ones are shown to be worse, the version carries on with the published ones and
-says so. A version is published or rejected as a whole by its network; where the project asks for orders alone there is
-no network, and the version is rejected when nothing in it would be new.
+(`model.ranking_gate`): where the new ones are shown to be noticeably worse, the version carries on with the published
+ones and says so. A version is published or rejected as a whole by its network; where the project asks for orders alone
+there is no network, and the version is rejected when nothing in it would be new.
 """
 
 from __future__ import annotations

@@ -4,12 +4,14 @@ The difference in log-loss between the new ladder and the published one (before 
 vote on held-out units, with an interval clustered by task. Published unless the interval shows it worse and the
 difference is more than `gate_margin`; less counts as none, or a candidate with votes that the other lacks would be held
 back for a millionth of a nat. What published ones were shown to fall behind is added up over versions (`behind`), and
-what is shown to be gained makes up for it, so that small steps do not become a large one; another encoder begins anew.
+what is shown to be gained afterwards makes up for it, so that small steps do not become a large one; steps that may be
+luck are not counted, and where the published one cannot be compared (another encoder, other modalities) it begins anew.
 Two versions are compared on the classes that both know, since neither should pay for what the other could not say;
 where many votes lie outside these, the new one must also not be shown worse than its own annotator prior on all votes.
 With too few held-out votes or tasks the question is put to cross-validation on training votes instead, and marked so:
-the new ladder must then be better than the naive rungs, or, as a first version, not shown worse than the annotator
-prior. Without any vote that may be scored nothing can be tested, and the verdict says so.
+the new ladder may then be `gate_margin` behind the better of the naive rungs at most, or, as a first version, not be
+shown worse than the annotator prior by more than that. Without any vote that may be scored nothing can be tested, and
+the verdict says so. What predicts something that is not a number is never published.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Pairs = tuple[Floats, Codes]  # loss differences (n,) and the tasks they were measured on (n,)
 _NAIVE = ("prior", "pooled")
+_HAIR = 1e-4  # nats a vote; a smaller step is none, whatever an interval shows and however much is added up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,9 @@ def judge(
 
     `data.heldout` may hold out fewer units than `fit` was made with: those that neither version was trained on.
     """
+    if not all(np.isfinite(item.p["served"]).all() for part in (fit.heldout, fit.cross_validation)
+               for item in part.values()):
+        return Judgement(publish=False, reason="Some of its predictions are not numbers.", figures={"test": "none"})
     dataset = build_dataset(data, config, fit.ladder.annotators)
     tasks = _tasks(dataset)
     heldout = {name: item.select(dataset.heldout[item.targets.unit]) for name, item in fit.heldout.items()}
@@ -82,18 +88,19 @@ def _of_versions(
 
 
 def _verdict(pairs: Pairs, votes: int, against: str, config: LadderConfig, behind: float | None = None) -> Judgement:
-    """The verdict on held-out votes, of which there are `votes` in all; `behind` where it is kept."""
-    interval, compared, limit = paired_interval(*pairs, level=config.gate_level), len(pairs[0]), config.gate_margin
+    """The verdict on held-out votes, of which there are `votes` in all. Without `behind` nothing is added up."""
+    interval, compared = paired_interval(*pairs, level=config.gate_level), len(pairs[0])
+    used, shown = behind or 0.0, interval.low > 0.0 or interval.high < 0.0
+    limit = max(config.gate_margin - used, 0.0)
     figures = {
         "test": "heldout", "against": against, "heldout_votes": votes, "compared_votes": compared, **_json(interval),
+        "limit": limit,
     }
     if behind is not None:
-        shown = interval.low > 0.0 or interval.high < 0.0  # what may be luck does not count, neither way
-        figures["behind"] = max(behind + interval.mean, 0.0) if shown else behind
-        limit = max(limit - behind, 0.0)
+        figures["behind"] = max(used + interval.mean, 0.0) if shown and abs(interval.mean) > _HAIR else used
     return Judgement(
         publish=not _worse(interval, limit), figures=figures,
-        reason=_sentence(interval, compared, "held-out", against, limit),
+        reason=_sentence(interval, compared, "held-out", against, limit, used),
     )
 
 
@@ -146,7 +153,8 @@ def _against_ladder(
 ) -> Pairs:
     """Loss of the new ladder minus loss of the old one, both on the classes that both know.
 
-    Left out: controls without any, and votes for a single class that the old one could not give.
+    Left out: controls without any, votes for a single class that the old one could not give, and what it answers with
+    no number.
     """
     pairs = []
     for name in sorted(new.keys() & old.keys()):
@@ -157,6 +165,7 @@ def _against_ladder(
         here = np.ones(len(targets), dtype=np.bool_)
         if targets.space.kind is ValueKind.CLASS:
             here = targets.y[:, common].sum(-1) > 0.0
+        here &= np.isfinite(old[name].p["served"]).all(-1)
         difference = new[name].losses_among("served", common) - old[name].losses_among("served", common)
         pairs.append((difference[here], tasks[targets.unit[here]]))
     return _join(pairs)
@@ -178,19 +187,20 @@ def _join(pairs: list[Pairs]) -> Pairs:
 
 
 def _worse(interval: Interval, limit: float) -> bool:
-    """Whether a loss is shown to be higher, and by more than the limit. What is no number is worse than anything."""
-    return not np.isfinite(interval.mean) or (interval.low > 0.0 and interval.mean > limit)
+    """Whether a loss is shown to be higher, and by more than counts as no difference."""
+    return interval.low > 0.0 and interval.mean > max(limit, _HAIR)
 
 
-def _sentence(interval: Interval, votes: int, kind: str, against: str, limit: float) -> str:
+def _sentence(
+    interval: Interval, votes: int, kind: str, against: str, limit: float, used: float = 0.0
+) -> str:
     numbers = f"{interval.mean:+.4f} nats a vote, {interval.low:+.4f} to {interval.high:+.4f} on {votes} {kind} votes"
-    if not np.isfinite(interval.mean):
-        return f"It cannot be compared with {against}: some of its predictions are not numbers."
     if interval.low > 0.0:
         lead = f"It is shown to be worse than {against}"
+        why = f", since earlier versions fell behind by {used:.4f}" if used else ""
         if _worse(interval, limit):
-            return f"{lead} ({numbers}; up to {limit:.4f} would count as no difference)."
-        return f"{lead}, but up to {limit:.4f} counts as no difference ({numbers})."
+            return f"{lead} ({numbers}; up to {max(limit, _HAIR):.4f} would count as no difference{why})."
+        return f"{lead}, but up to {max(limit, _HAIR):.4f} counts as no difference ({numbers})."
     if interval.high < 0.0:
         return f"It is shown to be better than {against} ({numbers})."
     return f"It is not shown to be worse than {against} ({numbers})."

@@ -147,8 +147,9 @@ def train(
     """Train in place; each member ends with the weights of its best epoch (which may be those it came with).
 
     With `latest`, positions of units, an epoch is these and `config.replay` times as many others, drawn anew, or more
-    until a batch is full. A member without votes to learn from stays as it is; one without validation votes ends where
-    the last of the others does. Where no member can be validated, nothing changes.
+    until a batch is full; where `latest` is empty, nothing is learned. A member without votes to learn from stays as it
+    is; one without validation votes ends where the last of the others does. Where no member can be validated, nothing
+    changes.
     """
     usable = learn.totals > 0
     checked = usable & (validate.totals > 0)
@@ -165,14 +166,14 @@ def train(
     )
     per_vote = torch.from_numpy(np.where(usable, 1.0 / np.maximum(learn.totals, 1e-9), 0.0)).float().to(store.device)
     prior = config.shrinkage / float(learn.totals.max())
-    whole = steps_per_epoch * lesson.times  # so that the loss of a step stands for all votes, as `prior` does
+    scale = steps_per_epoch * lesson.share  # a step's loss is as large as one over all units, which `prior` is for
     history = [evaluate(network, slots, store, validate)]
     best = _Best(optimiser.values, usable, checked)
     for epoch in range(1, epochs + 1):
         for positions in _batches(lesson.draw(shuffle), store.lengths, size, shuffle):
             batch = learn.batch(positions, store.device)
             data = _training_loss(network, slots, store, positions, batch, config, rng, masks) * per_vote
-            optimiser.step(whole * data.sum() + prior * network.penalty())
+            optimiser.step(scale * data.sum() + prior * network.penalty())
         optimiser.swap()
         history.append(evaluate(network, slots, store, validate))
         best.look(history, optimiser.values)
@@ -287,8 +288,8 @@ class _Lesson:
         return len(self.fixed) + self.drawn
 
     @property
-    def times(self) -> float:
-        """How many times so many units there are."""
+    def share(self) -> float:
+        """All units by those of an epoch."""
         return (len(self.fixed) + len(self.others)) / max(self.size, 1)
 
     def draw(self, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from backend.bootstrap import open_store
 from backend.ports import Store
-from backend.records import Job, JobKind, JobState, Project, Version
+from backend.records import Job, JobKind, JobState, Project, Verdict, Version
 from backend.settings import Settings
 from demo.label_studio import url
 from demo.processes import Service, free_port
@@ -58,7 +58,8 @@ class Polyvox:
             published = self.store.versions.published(key)
             if published is not None and published.number > after.number:
                 return published
-            rejected = [each for each in self.store.versions.recent(key) if each.number > after.number]
+            rejected = [each for each in self.store.versions.recent(key, verdict=Verdict.REJECTED)
+                        if each.number > after.number]
             assert len(rejected) < 2, [each.reason for each in rejected]
             self._still_alive(deadline, f"a version after {after.name}; {[each.reason for each in rejected]}")
             time.sleep(0.1)

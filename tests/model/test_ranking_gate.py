@@ -63,7 +63,7 @@ def test_a_difference_that_counts_as_none_holds_nothing_back(
         return judge_rankings(new, tastes, heldout)
 
     hair, much = judged(0.004), judged(0.02)
-    assert hair.new and hair.figures["low"] > 0.0 and "as good as the published ones" in hair.reason
+    assert hair.new and hair.figures["low"] > 0.0 and "but up to 0.01 counts as no difference" in hair.reason
     assert not much.new and "which stay" in much.reason
 
 

@@ -90,12 +90,18 @@ def test_small_steps_backwards_add_up_and_steps_forwards_make_up_for_them(good, 
         published.append(verdict.publish)
         behind = verdict.figures["behind"] if verdict.publish else behind
     assert published == [True, True, False, False]
-    assert verdict.reason.endswith(f"votes; up to {0.01 - behind:.4f} would count as no difference).")
+    limit = f"; up to {0.01 - behind:.4f} would count as no difference"
+    assert verdict.reason.endswith(f"{limit}, since earlier versions fell behind by {behind:.4f}).")
+    assert verdict.figures["limit"] == pytest.approx(0.01 - behind)
     better = judge(_a_little_worse(good, -0.004), good.ladder, data, quick, behind=behind)
     assert better.publish and better.figures["behind"] == pytest.approx(0.004, rel=0.05)
     still = judge(good, good.ladder, data, quick, behind=0.01)  # no step at all
     assert still.publish and still.figures["behind"] == 0.01
-    assert not judge(_a_little_worse(good, 1e-9), good.ladder, data, quick, behind=0.01).publish  # nothing is left
+    for used in (0.01, 0.5):  # nothing is left, as when the margin was lowered
+        hair = judge(_a_little_worse(good, 1e-9), good.ladder, data, quick, behind=used)
+        assert hair.publish and hair.figures["behind"] == used
+        more = judge(_a_little_worse(good, 0.001), good.ladder, data, quick, behind=used)
+        assert not more.publish and "up to 0.0001 would count" in more.reason
     assert judge(_a_little_worse(good, -0.004), good.ladder, data, quick).figures["behind"] == 0.0
 
 
@@ -124,14 +130,33 @@ def test_a_first_version_is_not_held_back_for_a_hair(good, project, training_set
         assert not much.publish and "worse than the annotator prior" in much.reason
 
 
-def test_what_is_no_number_is_not_published(good, project, training_set, quick):
+def test_what_is_no_number_is_not_published(good, bad, project, training_set, quick):
     item = good.heldout["label"]
-    broken = {"label": replace(item, p=item.p | {"served": np.full_like(item.p["served"], np.nan)})}
-    for published in (None, good.ladder):
-        verdict = judge(replace(good, heldout=broken), published, training_set(project, heldout=3), quick, behind=0.002)
-        assert not verdict.publish
-        assert published is not None or "not numbers" in verdict.reason
-        json.dumps(verdict.figures, allow_nan=False)
+    p = item.p["served"].copy()
+    p[:5] = np.nan
+    few = {"label": replace(item, p=item.p | {"served": p})}
+    crossed = {"label": replace(good.cross_validation["label"], p={"served": p})}
+    for broken in (replace(good, heldout=few), replace(good, cross_validation=crossed)):
+        for published in (None, good.ladder, bad.ladder):
+            verdict = judge(broken, published, training_set(project, heldout=3), quick)
+            assert not verdict.publish and verdict.reason == "Some of its predictions are not numbers."
+
+
+def test_a_published_version_that_answers_with_no_numbers_holds_nothing_back(
+    good, bad, project, training_set, quick, monkeypatch
+):
+    data = training_set(project, heldout=3)
+    item = score_heldout(good.ladder, build_dataset(data, quick, good.ladder.annotators), data.tokens)["label"]
+
+    def against(p):
+        old = {"label": replace(item, p=item.p | {"served": p})}
+        monkeypatch.setattr("model.ensemble.gate.score_heldout", lambda *_: old)
+        return judge(good, bad.ladder, data, quick)
+
+    p = item.p["served"].copy()
+    p[:5] = np.nan
+    assert against(p).publish and against(p).figures["compared_votes"] == 195
+    assert against(p * np.nan).publish and against(p * np.nan).figures["against"] == "the annotator prior"
 
 
 def test_what_may_be_luck_is_not_added_up(good, project, training_set, quick):
