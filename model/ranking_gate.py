@@ -53,7 +53,7 @@ def judge_rankings(
             figures={"test": "none", "answers": len(ours), "units": units})
     found = paired_interval(ours - theirs, unit, level=level)
     return RankingVerdict(
-        new=not _worse(found), reason=_sentence(found, len(ours)),
+        new=not found.exceeds(_MARGIN), reason=_sentence(found, len(ours)),
         figures={"test": "heldout", "answers": len(ours), "units": units, "mean": found.mean,
                  "low": found.low, "high": found.high, "new": float(ours.mean()), "published": float(theirs.mean())})
 
@@ -119,14 +119,9 @@ def _first(model: RankingModel) -> str:
         "not shown to be better than equal chances, so only the mean rank of given rankings is predicted")
 
 
-def _worse(found: Interval) -> bool:
-    """Whether the new model is shown to be worse, and by more than counts as no difference."""
-    return found.low > 0.0 and found.mean > _MARGIN
-
-
 def _sentence(found: Interval, count: int) -> str:
     numbers = f"({found.mean:+.3f} nats, {found.low:+.3f} to {found.high:+.3f} on {count} held-out answers)"
-    if _worse(found):
+    if found.exceeds(_MARGIN):
         return f"shown to be worse than the published ones, which stay {numbers}"
     if found.low > 0.0:
         return f"shown to be worse than the published ones, but up to {_MARGIN:g} counts as no difference {numbers}"

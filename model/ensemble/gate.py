@@ -91,7 +91,7 @@ def _verdict(pairs: Pairs, votes: int, against: str, config: LadderConfig, behin
     """The verdict on held-out votes, of which there are `votes` in all. Without `behind` nothing is added up."""
     interval, compared = paired_interval(*pairs, level=config.gate_level), len(pairs[0])
     used, shown = behind or 0.0, interval.low > 0.0 or interval.high < 0.0
-    limit = max(config.gate_margin - used, 0.0)
+    limit = max(config.gate_margin - used, _HAIR)
     figures = {
         "test": "heldout", "against": against, "heldout_votes": votes, "compared_votes": compared, **_json(interval),
         "limit": limit,
@@ -99,7 +99,7 @@ def _verdict(pairs: Pairs, votes: int, against: str, config: LadderConfig, behin
     if behind is not None:
         figures["behind"] = max(used + interval.mean, 0.0) if shown and abs(interval.mean) > _HAIR else used
     return Judgement(
-        publish=not _worse(interval, limit), figures=figures,
+        publish=not interval.exceeds(limit), figures=figures,
         reason=_sentence(interval, compared, "held-out", against, limit, used),
     )
 
@@ -122,7 +122,7 @@ def _by_cross_validation(
         pairs = _against_rung(fit.cross_validation, "prior", tasks)
         interval, against = paired_interval(*pairs, level=config.gate_level), "the annotator prior"
         sentence = _sentence(interval, len(pairs[0]), "training", against, config.gate_margin)
-        publish = not _worse(interval, config.gate_margin)
+        publish = not interval.exceeds(config.gate_margin)
     else:
         rungs = {
             rung: paired_interval(*_against_rung(fit.cross_validation, rung, tasks), level=config.gate_level)
@@ -186,21 +186,14 @@ def _join(pairs: list[Pairs]) -> Pairs:
     return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
 
 
-def _worse(interval: Interval, limit: float) -> bool:
-    """Whether a loss is shown to be higher, and by more than counts as no difference."""
-    return interval.low > 0.0 and interval.mean > max(limit, _HAIR)
-
-
-def _sentence(
-    interval: Interval, votes: int, kind: str, against: str, limit: float, used: float = 0.0
-) -> str:
+def _sentence(interval: Interval, votes: int, kind: str, against: str, limit: float, used: float = 0.0) -> str:
     numbers = f"{interval.mean:+.4f} nats a vote, {interval.low:+.4f} to {interval.high:+.4f} on {votes} {kind} votes"
     if interval.low > 0.0:
         lead = f"It is shown to be worse than {against}"
         why = f", since earlier versions fell behind by {used:.4f}" if used else ""
-        if _worse(interval, limit):
-            return f"{lead} ({numbers}; up to {max(limit, _HAIR):.4f} would count as no difference{why})."
-        return f"{lead}, but up to {max(limit, _HAIR):.4f} counts as no difference ({numbers})."
+        if interval.exceeds(limit):
+            return f"{lead} ({numbers}; up to {limit:.4f} would count as no difference{why})."
+        return f"{lead}, but up to {limit:.4f} counts as no difference ({numbers})."
     if interval.high < 0.0:
         return f"It is shown to be better than {against} ({numbers})."
     return f"It is not shown to be worse than {against} ({numbers})."

@@ -98,6 +98,10 @@ class Interval:
     low: float
     high: float
 
+    def exceeds(self, margin: float) -> bool:
+        """Whether it is shown to be above 0, by a mean of more than counts as no difference."""
+        return self.low > 0.0 and self.mean > margin
+
 
 def paired_interval(difference: Floats, cluster: NDArray[np.integer], *, level: float = 0.95) -> Interval:
     """Interval of the mean difference, clustered, since votes on one task share their luck.

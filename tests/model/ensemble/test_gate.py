@@ -119,8 +119,7 @@ def test_what_was_fallen_behind_outlives_versions_that_cannot_be_compared(good, 
 def test_a_first_version_is_not_held_back_for_a_hair(good, project, training_set, quick):
     def first(nats, **config):
         item = _a_little_worse(good, nats).heldout["label"]
-        as_frequent = replace(good.heldout["label"], p=good.heldout["label"].p | {"served": item.p["served"]})
-        level = {"label": replace(as_frequent, p=as_frequent.p | {"prior": good.heldout["label"].p["served"]})}
+        level = {"label": replace(item, p=item.p | {"prior": good.heldout["label"].p["served"]})}
         found = replace(good, heldout=level, cross_validation=level)
         return judge(found, None, training_set(project, heldout=3), replace(quick, **config))
 

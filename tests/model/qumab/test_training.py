@@ -184,39 +184,37 @@ def test_a_network_is_some_of_its_members_for_a_while():
     assert network.members == 3 and before == [parameter.data_ptr() for parameter in network.parameters()]
 
 
-def test_new_units_are_gone_through_with_some_others(monkeypatch):
-    network, store = _network(2), _store()
+@pytest.fixture
+def gone_through(monkeypatch):
+    """The positions of the units of each batch of a training that gets better with each epoch."""
     learn, check = _tables(2)
-    seen = []
-    batch = store.batch
-    monkeypatch.setattr(store, "batch", lambda positions: seen.append(positions) or batch(positions))
-    latest = learn.units[:3]
-    monkeypatch.setattr("model.qumab.training.evaluate", lambda *_: np.full(2, -float(len(seen))))
-    config = replace(CONFIG, replay=1.0, batch_units=4)
-    train(network, SLOTS, store, learn, check, config, seed=0, epochs=2, progress=lambda share: None, latest=latest)
+
+    def trained(latest, **config):
+        store, seen = _store(), []
+        batch = store.batch
+        monkeypatch.setattr(store, "batch", lambda positions: seen.append(positions) or batch(positions))
+        monkeypatch.setattr("model.qumab.training.evaluate", lambda *_: np.full(2, -float(len(seen))))
+        train(_network(2), SLOTS, store, learn, check, replace(CONFIG, replay=1.0, **config), seed=0, epochs=2,
+              progress=lambda share: None, latest=latest)
+        return seen
+
+    return trained
+
+
+def test_new_units_are_gone_through_with_some_others(gone_through):
+    latest = _tables(2)[0].units[:3]
+    seen = gone_through(latest, batch_units=4)
     assert sum(map(len, seen)) == 12  # twice these three and as many others
     assert [np.isin(np.concatenate(seen), unit).sum() for unit in latest] == [2, 2, 2]
 
 
-def test_one_new_unit_does_not_make_a_gradient_of_its_own(monkeypatch):
-    network, store = _network(2), _store()
-    learn, check = _tables(2)
-    seen = []
-    batch = store.batch
-    monkeypatch.setattr(store, "batch", lambda positions: seen.append(positions) or batch(positions))
-    monkeypatch.setattr("model.qumab.training.evaluate", lambda *_: np.full(2, -float(len(seen))))
-
-    def steps(latest, batch_units):
-        seen.clear()
-        config = replace(CONFIG, replay=1.0, batch_units=batch_units)
-        train(network, SLOTS, store, learn, check, config, seed=0, epochs=2, progress=lambda share: None,
-              latest=latest)
-        assert all(np.isin(latest, units).all() for units in seen)
-        return [len(units) for units in seen]
-
-    assert steps(learn.units[:1], 8) == [8, 8]
-    assert steps(learn.units[:1], 1000) == [len(learn.units)] * 2
-    assert steps(learn.units[:0], 8) == []
+def test_one_new_unit_does_not_make_a_gradient_of_its_own(gone_through):
+    units = _tables(2)[0].units
+    for size, expected in ((8, 8), (1000, len(units))):
+        seen = gone_through(units[:1], batch_units=size)
+        assert [len(positions) for positions in seen] == [expected] * 2
+        assert all(units[0] in positions for positions in seen)
+    assert gone_through(units[:0], batch_units=8) == []
 
 
 def test_the_loss_of_a_few_units_stands_for_all_votes_beside_the_prior(monkeypatch):
