@@ -25,6 +25,7 @@ from label_studio_ml.model import LabelStudioMLBase
 from backend.bootstrap import build_services
 from backend.errors import ClientError, NotFound
 from backend.labeling import parse_config
+from backend.prediction_names import consensus_version
 from backend.protocol import (
     RELEVANT_ACTIONS,
     ProjectRef,
@@ -163,7 +164,7 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
         keys = [each.key for each in store.projects.all()] if ref is None else [self._key(ref)]
         names = dict.fromkeys(self.services.prediction.version(key) for key in keys)
         for key in keys:
-            names |= dict.fromkeys(f"consensus@{each.name}" for each in store.versions.recent(key) if each.path)
+            names |= dict.fromkeys(consensus_version(each.name) for each in store.versions.recent(key) if each.path)
         return list(names)
 
     def job(self, job_id: str) -> Job | None:

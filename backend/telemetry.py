@@ -37,6 +37,7 @@ from backend.settings import Settings
 VERSION = "0.1.0"  # of Polyvox; a test keeps it in step with pyproject.toml
 OWN_LOGGERS = ("backend", "model", "polyvox")
 HIDDEN = "***"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 LONGEST_MESSAGE = 2000
 JOB_STATES = (JobState.QUEUED, JobState.RUNNING, JobState.FAILED)  # those that are done are history, and many
 
@@ -162,8 +163,9 @@ class Metrics:
         self.registry.register(StoreCollector(store))
 
     def request(self, *, route: str, method: str, status: int, seconds: float) -> None:
-        """`route` is the pattern, never the path: paths are chosen by callers and would grow without bound."""
-        self._requests.labels(route, method, str(status)).inc()
+        """`route` is the pattern, never the path, and methods are the known ones: what callers choose freely would make
+        the counters grow without bound."""
+        self._requests.labels(route, method if method in METHODS else "other", str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
     def predictions(self, count: int) -> None:

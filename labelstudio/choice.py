@@ -1,7 +1,8 @@
 """Which predictions of a task one annotator gets to see. Pure: no Django, no requests.
 
 Version names (written by the Polyvox server): `annotator:<id>@r<number>` for an annotator's own predicted label,
-`consensus@r<number>` for the consensus. Every other name belongs to another tool.
+`consensus@r<number>` for the consensus; numbers have nine digits at most. Every other name belongs to another tool (any
+account can store predictions under any name). `backend.prediction_names` has the same grammar.
 
 Rules, the first that applies:
 1. Polyvox has something for this annotator (an own prediction, else a consensus), but it is withheld -> nothing at all.
@@ -22,7 +23,7 @@ from typing import NamedTuple
 
 CONSENSUS = "consensus"
 ANNOTATOR_PREFIX = "annotator:"
-_VERSION = re.compile(r"(consensus|annotator:.+)@r([0-9]+)")
+_VERSION = re.compile(r"(consensus|annotator:[^\x00-\x1f]{1,200})@r([0-9]{1,9})")
 
 
 class Candidate(NamedTuple):

@@ -5,6 +5,10 @@ request asks for the first page *after* the last key: (updated_at) for changes, 
 one column only, so tasks with the same `updated_at` stand in any order: the last such group of a full page is held back
 and read again whole; a group that fills a page is read by id.
 
+A page may be shorter than what was asked for and not be the last one (a server or a proxy may cap pages): a walk ends
+where the answer's `total`, the tasks that fit the filter, is reached. One whose filter is ignored would never end, and
+is refused.
+
 `include` names the fields of tasks and, with the same list, of their annotations: without predictions, drafts and the
 columns of the Data Manager a page is read four times as fast and is a ninth of the size (measured on 1.23.2).
 `resolve_uri=false` leaves `data` as stored; signed links would change with every reading.
@@ -28,6 +32,7 @@ ANNOTATION_FIELDS = (
 )  # fmt: skip
 _INCLUDE = ",".join((*TASK_FIELDS, *ANNOTATION_FIELDS))
 _ID_PAGE = 5000
+_IGNORED = "Label Studio lists tasks that were not asked for; its filters seem to be ignored."
 _BY_ID = 100  # tasks asked for at once; their ids travel in the address
 
 
@@ -43,8 +48,14 @@ class TaskReader:
         found: dict[int, RawTask] = {}
         for start in range(0, len(wanted), _BY_ID):
             part = wanted[start : start + _BY_ID]
-            query = {"selectedItems": {"all": False, "included": part}}
-            found.update((task["id"], task) for task in self._list(project_id, query, _BY_ID, _INCLUDE))
+            while part:
+                query = {"selectedItems": {"all": False, "included": part}}
+                tasks, total = self._list(project_id, query, _BY_ID, _INCLUDE)
+                found.update((task["id"], task) for task in tasks)
+                rest = [each for each in part if each not in found] if total > len(tasks) else []
+                if len(rest) == len(part):
+                    raise LabelStudioError("Label Studio did not list the tasks that were asked for.", retry=True)
+                part = rest
         return found
 
     def changed(self, project_id: int, since: datetime | None, *, page_size: int) -> Iterator[list[RawTask]]:
@@ -52,8 +63,10 @@ class TaskReader:
         filters = [] if since is None else [_filter("updated_at", "greater_or_equal", "Datetime", since)]
         while True:
             query = {"filters": _all_of(filters), "ordering": ["tasks:updated_at"]}
-            page = self._list(project_id, query, page_size, _INCLUDE)
-            if len(page) < page_size:
+            page, total = self._list(project_id, query, page_size, _INCLUDE)
+            if since is not None and any(_time(task["updated_at"]) < since for task in page):
+                raise LabelStudioError(_IGNORED, retry=True)
+            if total <= len(page):
                 if page:
                     yield sorted(page, key=_order)
                 return
@@ -61,11 +74,13 @@ class TaskReader:
             complete = [task for task in page if task["updated_at"] != last]
             if complete:
                 yield sorted(complete, key=_order)
-                filters = [_filter("updated_at", "greater_or_equal", "Datetime", _time(last))]
+                since = _time(last)
+                filters = [_filter("updated_at", "greater_or_equal", "Datetime", since)]
             else:
                 same = _filter("updated_at", "equal", "Datetime", _time(last))
                 yield from self._by_rising_id(project_id, [same], page_size, _INCLUDE)
-                filters = [_filter("updated_at", "greater", "Datetime", _time(last))]
+                since = _time(last)
+                filters = [_filter("updated_at", "greater", "Datetime", since)]
 
     def ids(self, project_id: int) -> Iterator[list[int]]:
         """Ids of all tasks, rising, in pages."""
@@ -96,14 +111,19 @@ class TaskReader:
         while True:
             later = _filter("id", "greater", "Number", after)
             query = {"filters": _all_of([*filters, later]), "ordering": ["tasks:id"]}
-            page = self._list(project_id, query, page_size, include)
+            page, total = self._list(project_id, query, page_size, include)
+            if page and page[0]["id"] <= after:
+                raise LabelStudioError(_IGNORED, retry=True)
             if page:
                 yield page
-            if len(page) < page_size:
+            if total <= len(page):
                 return
             after = page[-1]["id"]
 
-    def _list(self, project_id: int, query: dict[str, Any], page_size: int, include: str) -> list[RawTask]:
+    def _list(
+        self, project_id: int, query: dict[str, Any], page_size: int, include: str
+    ) -> tuple[list[RawTask], int]:
+        """The first tasks that fit, and how many do in all. Raises LabelStudioError, also when none come of some."""
         params = {
             "project": project_id,
             "fields": "all",
@@ -116,7 +136,12 @@ class TaskReader:
         tasks = answer.get("tasks") if isinstance(answer, dict) else None
         if not isinstance(tasks, list):
             raise LabelStudioError("Label Studio answered GET /api/tasks without a list of tasks.", retry=False)
-        return tasks
+        total = answer.get("total")
+        if not isinstance(total, int):
+            raise LabelStudioError("Label Studio answered GET /api/tasks without the number of tasks.", retry=False)
+        if total > 0 and not tasks:
+            raise LabelStudioError(f"Label Studio lists none of {total} tasks.", retry=True)
+        return tasks, total
 
 
 def _filter(column: str, operator: str, kind: str, value: datetime | float | list[str]) -> dict[str, Any]:

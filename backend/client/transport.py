@@ -3,29 +3,33 @@
 GET, PATCH and DELETE are repeated with back-off (they have the same effect twice); POST is not, since a repeated import
 would store everything twice. What is not answered in time is never repeated: Label Studio still works on it, and a
 second deletion of a version would only make both slower; the job queue tries again later. Redirects are followed
-within the same origin only, so the token never leaves it.
+within the same origin only, so the token never leaves it. Each exchange has a limit of time, repeats and redirects
+included, and each answer one of size: one that drips, or never ends, holds nobody up.
 Messages of errors name method, path and status, never bodies: these may carry label text.
 """
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urljoin, urlsplit
 
 import requests
-from requests.adapters import HTTPAdapter
 from urllib3 import BaseHTTPResponse, Retry
 from urllib3.connectionpool import ConnectionPool
 from urllib3.exceptions import ReadTimeoutError
 
 from backend.client.auth import TokenAuth
+from backend.client.deadline import DeadlineAdapter, is_over, within
 from backend.errors import LabelStudioError
 from backend.ports import Clock
 
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 60.0
 SLOW_TIMEOUT_S = 600.0  # bulk imports and deletions of versions: minutes on a busy SQLite
+MOST_BYTES = 256 * 1024 * 1024  # of one answer, unpacked; a page of 200 tasks with all their annotations is far below
 RETRIES = 3
 REDIRECTS = (301, 302, 303, 307, 308)
 NO_ADDRESS = (
@@ -39,12 +43,24 @@ REFUSED = (
 NOT_SET = "Label Studio is not connected: set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY."
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """An answer that was read to its end."""
+
+    status: int
+    location: str
+    content: bytes
+
+
 class Transport:
     """Requests with JSON bodies and answers. Safe for several threads."""
 
-    def __init__(self, url: str, key: str, *, clock: Clock, backoff_s: float = 0.5) -> None:
+    def __init__(
+        self, url: str, key: str, *, clock: Clock, backoff_s: float = 0.5, most_bytes: int = MOST_BYTES
+    ) -> None:
         self._base = url.rstrip("/")
         self._connected = bool(url and key)
+        self._most_bytes = most_bytes
         self._session = requests.Session()
         retry = _Retry(
             total=RETRIES,
@@ -55,7 +71,7 @@ class Transport:
             raise_on_status=False,
             respect_retry_after_header=False,  # an hour's pause belongs to the job queue, not into a request
         )
-        adapter = HTTPAdapter(max_retries=retry, pool_maxsize=16)
+        adapter = DeadlineAdapter(max_retries=retry, pool_maxsize=16)
         self._session.mount("http://", adapter)
         self._session.mount("https://", adapter)
         self._auth = TokenAuth(key, refresh=self._refresh, clock=clock)
@@ -69,11 +85,14 @@ class Transport:
         body: Any = None,
         timeout_s: float = READ_TIMEOUT_S,
     ) -> Any:
-        """Send a request and decode its answer; None for an empty one. Raises LabelStudioError."""
+        """Send a request and decode its answer; None for an empty one. Raises LabelStudioError.
+
+        `timeout_s` is for the whole exchange, to the last byte of the answer.
+        """
         if not self._connected:
             raise LabelStudioError(NOT_SET, retry=False)
         response = self._send(method, path, params, body, timeout_s, self._auth)
-        if response.status_code == 401 and self._auth.refused():
+        if response.status == 401 and self._auth.refused():
             response = self._send(method, path, params, body, timeout_s, self._auth)
         return _decoded(response, method, path)
 
@@ -83,30 +102,43 @@ class Transport:
 
     def _send(
         self, method: str, path: str, params: dict[str, Any] | None, body: Any, timeout_s: float, auth: TokenAuth | None
-    ) -> requests.Response:
+    ) -> _Answer:
         url = self._base + path
-        for _ in range(4):
-            try:
-                response = self._session.request(
-                    method,
-                    url,
-                    params=params,
-                    json=body,
-                    auth=auth or _no_auth,
-                    timeout=(CONNECT_TIMEOUT_S, timeout_s),
-                    allow_redirects=False,
-                )
-            except NO_ADDRESS as error:
-                raise LabelStudioError("LABEL_STUDIO_URL is not a web address.", retry=False) from error
-            except requests.exceptions.InvalidHeader as error:
-                raise LabelStudioError(REFUSED, retry=False) from error
-            except requests.exceptions.RequestException as error:
-                what = "did not answer {} {} in time" if _is_late(error) else "cannot be reached for {} {}"
-                raise LabelStudioError(f"Label Studio {what.format(method, path)}.", retry=True) from error
-            if response.status_code not in REDIRECTS:
-                return response
-            url, params = _same_origin(url, response, method), None
+        with within(timeout_s) as watch:
+            for _ in range(4):
+                try:
+                    answer = self._ask(method, url, params, body, timeout_s, auth or _no_auth)
+                except NO_ADDRESS as error:
+                    raise LabelStudioError("LABEL_STUDIO_URL is not a web address.", retry=False) from error
+                except requests.exceptions.InvalidHeader as error:
+                    raise LabelStudioError(REFUSED, retry=False) from error
+                except requests.exceptions.RequestException as error:
+                    late = watch.over or _is_late(error)
+                    what = "did not answer {} {} in time" if late else "cannot be reached for {} {}"
+                    raise LabelStudioError(f"Label Studio {what.format(method, path)}.", retry=True) from error
+                if watch.over:  # a body without a length that was cut looks like one that ended
+                    raise LabelStudioError(f"Label Studio did not answer {method} {path} in time.", retry=True)
+                if answer.status not in REDIRECTS:
+                    return answer
+                url, params = _same_origin(url, answer, method), None
         raise LabelStudioError(f"Label Studio redirects {method} {path} in circles.", retry=False)
+
+    def _ask(
+        self, method: str, url: str, params: dict[str, Any] | None, body: Any, timeout_s: float, auth: Any
+    ) -> _Answer:
+        """One request, read to the end of its answer. Raises what `requests` raises, and LabelStudioError."""
+        with self._session.request(
+            method, url, params=params, json=body, auth=auth, timeout=(min(CONNECT_TIMEOUT_S, timeout_s), timeout_s),
+            allow_redirects=False, stream=True,
+        ) as response:
+            content = bytearray()
+            for chunk in response.iter_content(1 << 16):
+                content += chunk
+                if len(content) > self._most_bytes:
+                    message = f"Label Studio answered {method} {urlsplit(url).path} with more than "
+                    raise LabelStudioError(f"{message}{self._most_bytes // 2**20} MB.", retry=False)
+            location = response.headers.get("Location", "")
+            return _Answer(status=response.status_code, location=location, content=bytes(content))
 
     def _refresh(self, personal_token: str) -> str:
         path = "/api/token/refresh/"
@@ -125,7 +157,7 @@ class _Retry(Retry):
         self, method: str | None = None, url: str | None = None, response: BaseHTTPResponse | None = None,
         error: Exception | None = None, _pool: ConnectionPool | None = None, _stacktrace: TracebackType | None = None,
     ) -> Self:  # fmt: skip
-        if isinstance(error, ReadTimeoutError):
+        if error is not None and (isinstance(error, ReadTimeoutError) or is_over()):
             raise error
         return super().increment(method, url, response, error, _pool, _stacktrace)
 
@@ -141,20 +173,20 @@ def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
     return request
 
 
-def _same_origin(url: str, response: requests.Response, method: str) -> str:
-    target = urljoin(url, response.headers.get("Location", ""))
+def _same_origin(url: str, answer: _Answer, method: str) -> str:
+    target = urljoin(url, answer.location)
     here, there = urlsplit(url), urlsplit(target)
     if (here.scheme, here.netloc) != (there.scheme, there.netloc):
         message = "Label Studio redirects to another address; set LABEL_STUDIO_URL to the one that answers itself."
-        raise LabelStudioError(message, retry=False, http_status=response.status_code)
+        raise LabelStudioError(message, retry=False, http_status=answer.status)
     if method != "GET":
         message = f"Label Studio redirects {method} {here.path}, which would lose its body; check LABEL_STUDIO_URL."
-        raise LabelStudioError(message, retry=False, http_status=response.status_code)
+        raise LabelStudioError(message, retry=False, http_status=answer.status)
     return target
 
 
-def _decoded(response: requests.Response, method: str, path: str) -> Any:
-    status = response.status_code
+def _decoded(answer: _Answer, method: str, path: str) -> Any:
+    status = answer.status
     if status == 401:
         raise LabelStudioError(REFUSED, retry=False, http_status=status)
     if status >= 400:
@@ -164,10 +196,10 @@ def _decoded(response: requests.Response, method: str, path: str) -> Any:
             retry=status >= 500 or status in (408, 425, 429),
             http_status=status,
         )
-    if not response.content:
+    if not answer.content:
         return None
     try:
-        return response.json()
-    except requests.exceptions.JSONDecodeError as error:
+        return json.loads(answer.content)
+    except (ValueError, RecursionError) as error:
         message = f"Label Studio answered {method} {path} with something that is not JSON; check LABEL_STUDIO_URL."
         raise LabelStudioError(message, retry=False, http_status=status) from error

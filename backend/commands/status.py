@@ -16,10 +16,10 @@ from sqlalchemy.engine import make_url
 
 from backend.bootstrap import build_services
 from backend.commands.base import Arguments, Command, find_project, project_argument, say
+from backend.prediction_names import consensus_version
 from backend.records import Job, JobState, Version
 from backend.routes.overview import Overview, ProjectView, overview
 from backend.routes.sentences import again, crowd
-from backend.services.served import consensus_version
 from backend.settings import Settings
 
 VERSIONS_SHOWN = 5

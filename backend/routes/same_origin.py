@@ -32,16 +32,26 @@ def check_origin(headers: Headers, *, host: str, own_url: str, is_json: bool) ->
     if site:
         ours = site in ("same-origin", "none") and (site != "none" or is_json)
     elif origin:
-        ours = urlsplit(origin).netloc in {host, urlsplit(own_url).netloc} - {""}
+        ours = _netloc(origin) in {host, urlsplit(own_url).netloc} - {""}
     else:
         ours = is_json
     if not ours:
         raise Forbidden("This change was asked for by another site; open the page of Polyvox itself and try again.")
 
 
+def _netloc(origin: str) -> str:
+    """Host and port; "" for what is no address at all, which is nobody's."""
+    with suppress(ValueError):
+        return urlsplit(origin).netloc
+    return ""
+
+
 def check_host(host: str, *, own_url: str) -> None:
     """Raises Forbidden unless the Host is ours for sure: an IP address, a name without dots, or our address."""
-    name = urlsplit(f"//{host}").hostname or ""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError as error:
+        raise Forbidden("The Host header is no address.") from error
     with suppress(ValueError):
         ipaddress.ip_address(name)
         return

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from backend.prediction_names import consensus_version
 from backend.records import Job, JobKind, JobState, Verdict
 from backend.routes.overview import ControlFigures, Overview, ProjectView, Way
 from backend.routes.problems import interrupted, the
-from backend.services.served import consensus_version
 from backend.services.triggers import rejected_in_a_row
 
 FEW_VOTES = 100  # below it, figures on held-out votes are rough

@@ -25,6 +25,7 @@ from typing import Any
 from backend.errors import JobFailed, LabelStudioError
 from backend.labeling import LabelConfig
 from backend.ports import Clock, LabelStudio, Progress, Store
+from backend.prediction_names import consensus_version, own_version
 from backend.records import Delivery as DeliveryRecord
 from backend.records import DeliveryStep, OwnPrediction, Project
 from backend.registry import Loaded, Registry
@@ -35,7 +36,6 @@ from backend.services.one_ahead import OneAhead
 from backend.services.overrides import settings_of
 from backend.services.prediction import Prediction, trained_on
 from backend.services.ready_tasks import ready_tasks
-from backend.services.served import consensus_version, own_version
 from backend.settings import Settings
 
 log = logging.getLogger(__name__)

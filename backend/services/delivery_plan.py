@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -23,8 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backend.prediction_names import own_version, parse
 from backend.records import AnnotatorActivity, OwnPrediction
-from backend.services.served import is_account, own_version
+from backend.services.served import is_account
 from model.evaluate.splits import task_of
 from model.votes import Votes
 
@@ -32,7 +32,6 @@ LIVE_VERSIONS = 3  # of one annotator's own predictions in Label Studio
 PENDING = "?"  # before the digest of a prediction whose import may or may not have happened
 UNKNOWN = "-"  # instead of the digest of a prediction that came another way: Label Studio asked /predict
 
-_VERSION = re.compile(r"(consensus|annotator:(?P<annotator>.+))@r(?P<number>[0-9]+)")
 Pair = tuple[int, str]  # task id, annotator
 
 
@@ -148,9 +147,9 @@ def stale_versions(existing: Iterable[str], *, target: str, live: Iterable[OwnPr
     used = {own_version(entry.annotator, entry.version) for entry in live}
     found = []
     for version in existing:
-        match = _VERSION.fullmatch(version)
-        if match and int(match["number"]) < _number(target) and version not in used:
-            found.append((int(match["number"]), version))
+        name = parse(version)
+        if name is not None and name.number < _number(target) and version not in used:
+            found.append((name.number, version))
     return [version for _, version in sorted(found)]
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from backend.labeling import LabelConfig, in_control_arm, parse_config, task_in_control_arm
 from backend.ports import Clock, Store
+from backend.prediction_names import consensus_version
 from backend.records import Project, StoredVote
 from backend.registry import Loaded, Registry
 from backend.services.explanation.regions import with_attention
@@ -27,7 +28,7 @@ from backend.services.overrides import settings_of
 from backend.services.rankings import with_rankings
 from backend.services.ready_tasks import nothing_read
 from backend.services.region_answers import regions_for, with_regions
-from backend.services.served import ReadyTask, TaskPredictions, consensus_version, is_account, predict, withheld
+from backend.services.served import ReadyTask, TaskPredictions, is_account, predict, withheld
 from backend.settings import Settings
 from model.errors import ModelError
 

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from backend.labeling import LabelConfig
 from backend.labeling.controls.ranker import Ranker
+from backend.prediction_names import consensus_version, own_version
 from backend.records import StoredVote
-from backend.services.served import ReadyTask, TaskPredictions, consensus_version, own_version
+from backend.services.served import ReadyTask, TaskPredictions
 from model.crowd.rankings import ranks_of
 from model.ranking_model import RankingModel
 from model.rankings import mean_places, order_of

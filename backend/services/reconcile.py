@@ -7,7 +7,9 @@ import of thousands of annotated tasks takes a minute. Tasks read twice are equa
 so are those whose `updated_at` only our own predictions moved. Once a run began `SETTLED` after the cursor, nothing
 stamped before it can still turn up, and the overlap is left out: a big import is not read again and again.
 
-A sweep, now and then, compares all ids: what is gone is removed, what was missed is marked to be read.
+A sweep, now and then, compares all ids: what is gone is removed, what was missed is marked to be read. It removes only
+what a complete walk did not see; where that is more than `FEW_GONE` of the tasks, some of them are asked for by their
+ids first, and nothing is removed if one is still there.
 
 What Label Studio stored and did not stamp, no walk sees; every task is read again for that, by jobs of their own, which
 are asked for here (`rereading`). A walk that began without a cursor and came to its end has read every task, too.
@@ -18,16 +20,17 @@ Predictions that Label Studio keeps from before Polyvox' database was lost have 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from backend.errors import JobFailed, LabelStudioError
 from backend.ports import Clock, LabelStudio, Progress, Store
+from backend.prediction_names import parse
 from backend.records import Project, SyncState
 from backend.services import webhook_check
 from backend.services.reading import Reader, failed
@@ -38,8 +41,10 @@ from backend.settings import Settings
 logger = logging.getLogger(__name__)
 
 OVERLAP = timedelta(seconds=120)
-OURS = re.compile(r"(?:consensus|annotator:.+)@r([0-9]{1,9})", re.DOTALL)  # names of versions of predictions
 SETTLED = OVERLAP + timedelta(minutes=8)  # by as much may our clock differ from Label Studio's
+MOST_RESERVED = 10**8  # anybody may store a prediction under any name; numbers of ours must stay within nine digits
+FEW_GONE, ALWAYS_FEW = 0.05, 20  # share of the known tasks, and so many in any case
+ASKED_AGAIN = 500  # of the tasks that seem to be gone, evenly spread
 PAGE = 200  # tasks with all their annotations in memory at a time
 
 
@@ -136,11 +141,24 @@ class Reconciler:
             raise LabelStudioError("Label Studio lists no task of a project that has some.", retry=True)
         gone = np.setdiff1d(known, present)
         missed = np.setdiff1d(present, known)
+        self._look_again(project, gone, len(known))
         figures.removed = self._store.tasks.remove(project.key, gone.tolist()) if len(gone) else 0
         if len(missed):
             self._store.tasks.mark_dirty(project.key, missed.tolist())
         figures.missed = len(missed)
         figures.swept = True
+
+    def _look_again(self, project: Project, gone: NDArray[np.int64], known: int) -> None:
+        """Raises LabelStudioError when tasks that a list left out are there after all."""
+        if len(gone) <= max(ALWAYS_FEW, FEW_GONE * known):
+            return
+        some = gone[np.linspace(0, len(gone) - 1, min(len(gone), ASKED_AGAIN)).astype(np.intp)]
+        there = self._label_studio.tasks_by_id(project.label_studio_id, some.tolist())
+        if there:
+            raise LabelStudioError(
+                f"Label Studio's list of tasks leaves out {len(gone)} of {known} known tasks, although some of them "
+                "are there; nothing was removed.", retry=True,
+            )
 
     def _reserve_numbers(self, project: Project) -> None:
         """A version that is called like one of an earlier life would count as delivered, and higher ones would stay."""
@@ -151,7 +169,7 @@ class Reconciler:
                 raise
             logger.info("the token may not list prediction versions, so nothing can be delivered either")
             return
-        numbers = [int(match[1]) for match in map(OURS.fullmatch, there) if match]
+        numbers = [name.number for name in map(parse, there) if name is not None and name.number < MOST_RESERVED]
         self._store.versions.reserve(project.key, max(numbers, default=0))
 
     def _learn_names(self, key: str) -> None:

@@ -22,11 +22,12 @@ import numpy as np
 from backend.labeling import LabelConfig
 from backend.labeling.region_content import Drawn, read_region
 from backend.ports import Store
+from backend.prediction_names import consensus_version, own_version
 from backend.records import StoredVote
 from backend.registry import Loaded
 from backend.services.features import Features
 from backend.services.regions import OURS, Region, Regions, add, asked_regions, known_regions, offered_regions
-from backend.services.served import Offers, ReadyTask, TaskPredictions, Tokens, as_votes, consensus_version, own_version
+from backend.services.served import Offers, ReadyTask, TaskPredictions, Tokens, as_votes
 from model.spaces import Value
 from model.votes import Votes
 

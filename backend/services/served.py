@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.labeling.task_data import resolve
+from backend.prediction_names import consensus_version, own_version
 from backend.records import StoredVote, Version
 from model.numbers import INTERVAL, NumberBins
 from model.spaces import SingleChoice, Space, Value
@@ -50,16 +51,6 @@ class TaskPredictions:
     task_id: int
     own: Mapping[str, dict[str, Any]]  # annotator -> prediction
     consensus: dict[str, Any] | None
-
-
-def consensus_version(name: str | None) -> str:
-    """Label Studio's model_version of the consensus of a version ("r12"); "consensus@r0" before the first."""
-    return f"consensus@{name or 'r0'}"
-
-
-def own_version(annotator: str, name: str) -> str:
-    """Label Studio's model_version of one annotator's own predictions."""
-    return f"annotator:{annotator}@{name}"
 
 
 def is_account(annotator: str) -> bool:

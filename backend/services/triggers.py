@@ -27,6 +27,7 @@ from itertools import takewhile
 from typing import Any
 
 from backend.ports import Clock, Store
+from backend.prediction_names import consensus_version
 from backend.records import (
     Delivery,
     DeliveryStep,
@@ -40,7 +41,6 @@ from backend.records import (
     VoteCounts,
 )
 from backend.services.overrides import settings_of
-from backend.services.served import consensus_version
 from backend.settings import Settings
 
 logger = logging.getLogger(__name__)

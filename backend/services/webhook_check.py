@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from backend.prediction_names import parse
+
 CHECK = "webhooks"  # under this name the sentences are kept
 SECRET_HEADER = "X-Polyvox-Secret"
 ROUTE = "/webhook"
-OURS = "consensus@r"  # how the version begins that /setup names: tells Polyvox from other backends
 NEEDED = {"ANNOTATION_CREATED", "ANNOTATION_UPDATED", "ANNOTATIONS_DELETED"}
 BY_HAND = "in the project's settings in Label Studio, under Webhooks"
 
@@ -47,7 +48,7 @@ def problems(seen: Seen) -> list[str]:
 
 def our_addresses(seen: Seen) -> list[str]:
     """Under which addresses Label Studio reaches this Polyvox: POLYVOX_URL first, then those of its backends."""
-    connected = [each.get("url") for each in seen.backends if str(each.get("model_version") or "").startswith(OURS)]
+    connected = [each.get("url") for each in seen.backends if parse(each.get("model_version")) is not None]
     bases = [address(url) for url in (seen.url, *connected) if url]
     return list(dict.fromkeys(bases))
 

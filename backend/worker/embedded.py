@@ -8,7 +8,6 @@ makes none within the grace time is taken over when its lease ends, or sooner by
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 
 from backend.bootstrap import Services
@@ -16,7 +15,7 @@ from backend.jobs import run_job
 from backend.queues.base import JobQueue
 from backend.queues.children import new_name
 from backend.records import JobKind
-from backend.worker.lanes import GRACE_S, OUTAGE_S, TICK_S, TICK_SHARE, LaneThreads, Outage
+from backend.worker.lanes import GRACE_S, OUTAGE_S, TICK_S, LaneThreads, Outage, TickPace
 
 TAKE_S = 1.0  # longest single wait for a job: how often a lane comes by to see the stop flag
 
@@ -51,13 +50,11 @@ class Worker:
         return lanes.join(self._grace_s)
 
     def _tick_until_stopped(self) -> None:
-        wait_s = 0.0
-        while not self._stop.wait(wait_s):
-            begun = time.monotonic()
-            with Outage("looking for work"):
+        pace = TickPace(self._tick_s)
+        while not self._stop.wait(pace.wait_s):
+            with Outage("looking for work"), pace.tick():
                 if self._services.triggers.tick():
                     self._queue.ring()
-            wait_s = max(self._tick_s, TICK_SHARE * (time.monotonic() - begun))
 
     def _lane(self, name: str, kinds: Sequence[JobKind]) -> None:
         owner = f"{self._name}:{name}"

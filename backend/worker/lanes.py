@@ -12,7 +12,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
@@ -29,10 +30,34 @@ LANES: Mapping[str, Sequence[JobKind]] = {
     "heavy": (JobKind.TRAIN, JobKind.DELIVER, JobKind.ENCODE, JobKind.GAPS),
 }
 TICK_S = 0.5
-TICK_SHARE = 20.0  # ticking takes at most one part in so many of the time, however many projects there are
+TICK_SHARE = 20.0  # ticking takes at most one part in so many of a processor, however many projects there are
+LONGEST_TICK_WAIT_S = 30.0  # and is never further apart than this
 OUTAGE_S = 5.0  # wait before asking a failing database again
 GRACE_S = 10.0
 NICENESS = 10
+
+
+class TickPace:
+    """How long to wait until the next tick, from the processor time that the last ones took.
+
+    Time spent waiting (for a lock of the database, say) does not count: a tick that waited a minute would otherwise
+    be followed by twenty minutes without any.
+    """
+
+    def __init__(self, tick_s: float, *, spent: Callable[[], float] = time.thread_time) -> None:
+        """`spent`: seconds of the processor that this thread has used."""
+        self._tick_s = tick_s
+        self._spent = spent
+        self.wait_s = 0.0
+
+    @contextmanager
+    def tick(self) -> Iterator[None]:
+        """Around one tick, however it ends."""
+        begun = self._spent()
+        try:
+            yield
+        finally:
+            self.wait_s = min(max(self._tick_s, TICK_SHARE * (self._spent() - begun)), LONGEST_TICK_WAIT_S)
 
 
 class Stoppable(Protocol):

@@ -23,7 +23,7 @@ from backend.queues.doorbell import Doorbell
 from backend.queues.lane_process import LaneProcess
 from backend.queues.lane_worker import LaneWorker
 from backend.records import Job, JobKind
-from backend.worker.lanes import GRACE_S, LANES, TICK_S, TICK_SHARE, LaneThreads, Outage
+from backend.worker.lanes import GRACE_S, LANES, TICK_S, LaneThreads, Outage, TickPace
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class RqWorker:
         self._grace_s = grace_s
         self._name = new_name()
         self._ticked = float("-inf")  # when, on the monotonic clock
-        self._tick_took_s = 0.0
+        self._pace = TickPace(tick_s)
         self._stop = threading.Event()
         self._processes = {
             lane: LaneProcess(lane, command(lane), env=env, release=self._release, stop=self._stop,
@@ -96,11 +96,12 @@ class RqWorker:
         since_s = time.monotonic() - self._ticked
         if not leads and since_s < SELDOM_S:
             return
-        if since_s >= TICK_SHARE * self._tick_took_s:
-            begun = time.monotonic()
-            self._tick()
-            self._ticked = time.monotonic()
-            self._tick_took_s = self._ticked - begun
+        if since_s >= self._pace.wait_s:
+            try:
+                with self._pace.tick():
+                    self._tick()
+            finally:
+                self._ticked = time.monotonic()
         if reachable:
             self._ring()
 

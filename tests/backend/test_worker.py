@@ -23,6 +23,7 @@ from backend.records import Job, JobKind, JobState
 from backend.settings import Settings
 from backend.store import open_store
 from backend.worker import Worker
+from backend.worker.lanes import TickPace
 from tests.backend.small_services import small_services
 
 
@@ -91,6 +92,34 @@ def test_a_database_that_is_away_does_not_end_the_worker(tmp_path: Path, monkeyp
     monkeypatch.setattr(services.triggers, "tick", failing)
     with running(services):
         until(lambda: len(calls) >= 4)
+
+
+def test_a_tick_that_waited_for_the_database_is_soon_followed_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = small_services(tmp_path)
+    begun: list[float] = []
+
+    def locked() -> list[Job]:
+        begun.append(time.monotonic())
+        time.sleep(0.5)
+        raise OperationalError("BEGIN IMMEDIATE", {}, Exception("database is locked"))
+
+    monkeypatch.setattr(services.triggers, "tick", locked)
+    with running(services):
+        until(lambda: len(begun) >= 3)
+    assert begun[2] - begun[0] < 5.0  # 20 s if half a second of waiting counted as work
+
+
+def test_ticking_takes_a_small_share_of_a_processor_and_never_pauses_for_long() -> None:
+    spent = iter([0.0, 0.1, 10.0, 10.01, 20.0, 80.0])
+    pace = TickPace(0.5, spent=lambda: next(spent))
+    waits = []
+    for _ in range(3):
+        with pace.tick():
+            pass
+        waits.append(pace.wait_s)
+    assert waits == [pytest.approx(2.0), 0.5, 30.0]
 
 
 def test_a_mistake_in_a_lane_ends_the_whole_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import requests
 
+from backend.prediction_names import consensus_version
 from backend.records import DeliveryStep, JobKind
-from backend.services.served import consensus_version
 from demo.sample import CONTROL, LABEL_CONFIG
 from tests.chaos.world import SECRET, World
 

@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
+from backend.prediction_names import consensus_version
 from backend.records import DeliveryStep, JobKind, JobState
 from backend.services.delivery_plan import is_pending
-from backend.services.served import consensus_version
 from tests.chaos.world import World
 
 LOOK_S = 0.0005

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backend.prediction_names import parse
 from labelstudio.choice import Candidate, decide, newest, parse_version
 
 
@@ -24,6 +25,10 @@ def candidates(*versions: str) -> list[Candidate]:
         ("my-consensus@r4", None),
         ("consensus@r4-old", None),
         ("consensus@r٣", None),
+        ("consensus@r" + "9" * 10, None),
+        ("consensus@r" + "9" * 4500, None),
+        ("annotator:" + "7" * 201 + "@r1", None),
+        ("annotator:7\n@r1", None),
         ("Annotator:7@r1", None),
         ("", None),
     ],
@@ -94,3 +99,18 @@ def test_nobody_ever_sees_the_predicted_label_of_somebody_else(
     ours = [name for name in shown if not name.startswith("gpt")]
     assert len(ours) <= 1
     assert not (ours and len(shown) > 1), "another tool's prediction must not stand beside ours"
+
+
+names = st.one_of(
+    st.text(max_size=30),
+    st.builds("{}@r{}".format, st.one_of(st.just("consensus"), st.text(max_size=12).map("annotator:{}".format)),
+              st.one_of(st.integers(0, 10**11), st.text(alphabet="0123456789٣", max_size=12))),
+)
+
+
+@given(names)
+def test_polyvox_itself_reads_names_by_the_same_grammar(version: str) -> None:
+    here, there = parse_version(version), parse(version)
+    assert (here is None) == (there is None)
+    if here is not None and there is not None:
+        assert here == ("consensus" if there.annotator is None else f"annotator:{there.annotator}", there.number)

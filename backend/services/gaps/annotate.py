@@ -21,8 +21,9 @@ import numpy as np
 from backend.errors import ClientError
 from backend.labeling.provenance import as_filled
 from backend.ports import Desk, LabelStudio, Progress
+from backend.prediction_names import consensus_version
 from backend.services.gaps.answers import Board, Chunk
-from backend.services.served import Offers, consensus_version
+from backend.services.served import Offers
 
 Result = Sequence[Mapping[str, Any]]
 

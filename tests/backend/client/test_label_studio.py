@@ -33,6 +33,8 @@ class Studio:
         self.refuse_imports = False
         self.stores_before_it_refuses = 0  # a part of it where a flag of Label Studio has it check part by part
         self.before_page = lambda: None
+        self.page_cap = 10_000  # tasks in one answer, whatever was asked for
+        self.ignores_filters = False
 
     def __call__(self, request: Request) -> Answer:
         match request.method, request.path:
@@ -79,13 +81,14 @@ class Studio:
             return Answer(status=404, body={"detail": "No Project matches the given query."})
         assert "page" not in request.query and request.query["resolve_uri"] == "false"
         query = json.loads(request.query["query"])
-        rows = [task for task in self.tasks if self.fits(task, query)]
+        rows = [task for task in self.tasks if self.ignores_filters or self.fits(task, query)]
         random.Random(len(rows)).shuffle(rows)  # ties come in any order
         column = query.get("ordering", ["tasks:id"])[0].removeprefix("tasks:")
         rows.sort(key=lambda task: datetime.fromisoformat(task[column]) if column == "updated_at" else task[column])
         names = request.query["include"].split(",")
         page = [{name: task[name] for name in names if name in task} for task in rows]
-        return Answer(body={"total": len(rows), "tasks": page[: int(request.query["page_size"])]})
+        most = min(int(request.query["page_size"]), self.page_cap)
+        return Answer(body={"total": len(rows), "tasks": page[:most]})
 
     @staticmethod
     def fits(task: dict[str, Any], query: dict[str, Any]) -> bool:
@@ -275,3 +278,32 @@ def test_a_webhook_is_made_once_and_gets_the_headers(
     assert studio.hooks[0]["send_for_all_actions"] and studio.hooks[0]["project"] == 1
     assert [request.method for request in server.requests] == ["GET", "POST", "GET", "GET", "PATCH"]
     assert client.webhooks(1) == studio.hooks
+
+
+@pytest.mark.parametrize("cap", [1, 3, 7])
+def test_pages_that_are_capped_hide_no_task(client: LabelStudioClient, studio: Studio, cap: int) -> None:
+    for task_id in range(1, 21):
+        studio.add(task_id, task_id // 4)
+    studio.page_cap = cap
+    walked = [task["id"] for page in client.changed_tasks(1, None, page_size=10) for task in page]
+    assert sorted(walked) == list(range(1, 21)) and len(set(walked)) == len(walked)
+    assert [each for page in client.task_ids(1) for each in page] == list(range(1, 21))
+    assert sorted(client.tasks_by_id(1, range(1, 30))) == list(range(1, 21))
+
+
+def test_filters_that_are_ignored_end_a_walk(client: LabelStudioClient, studio: Studio) -> None:
+    for task_id in range(1, 21):
+        studio.add(task_id, task_id)
+    studio.page_cap, studio.ignores_filters = 5, True
+    for walk in (client.task_ids(1), client.changed_tasks(1, NOON + timedelta(seconds=9), page_size=5),
+                 client.changed_tasks(1, None, page_size=5)):
+        with pytest.raises(LabelStudioError, match="filters seem to be ignored"):
+            for _ in zip(range(50), walk, strict=False):
+                pass
+
+
+def test_a_list_that_is_empty_although_there_are_tasks_is_an_error(client: LabelStudioClient, studio: Studio) -> None:
+    studio.add(1, 0)
+    studio.page_cap = 0
+    with pytest.raises(LabelStudioError, match="none of 1 tasks"):
+        list(client.task_ids(1))

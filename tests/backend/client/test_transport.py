@@ -1,6 +1,8 @@
 """Tokens, retries, time-outs, redirects, and what errors say."""
 
+import contextlib
 import socket
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -186,3 +188,69 @@ def test_without_usable_settings_there_is_a_sentence(url: str, key: str) -> None
 def test_an_empty_answer_is_none() -> None:
     with serving(lambda request: Answer(status=204)) as server:
         assert transport(server.url).json("DELETE", "/api/x") is None
+
+
+class Dripping:
+    """A server that sends its answer byte by byte, for ever: in the headers, in a body with or without a length."""
+
+    def __init__(self, head: bytes) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.requests = 0
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._serve, args=[head], daemon=True)
+        self.thread.start()
+
+    def _serve(self, head: bytes) -> None:
+        while not self.ended.is_set():
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.requests += 1
+            threading.Thread(target=self._drip, args=[connection, head], daemon=True).start()
+
+    def _drip(self, connection: socket.socket, head: bytes) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(head)
+            while not self.ended.wait(0.05):
+                connection.sendall(b"a")
+
+    def close(self) -> None:
+        self.ended.set()
+        self.listener.close()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("head", [
+    HEAD + b"X-Long: ", HEAD + b"Content-Length: 100000\r\n\r\n", HEAD + b"Connection: close\r\n\r\n[",
+    HEAD + b"Transfer-Encoding: chunked\r\n\r\nFFFF\r\n",
+], ids=["headers", "length", "no-length", "chunked"])
+def test_an_answer_that_drips_is_cut_when_its_time_is_over(method: str, head: bytes) -> None:
+    server = Dripping(head)
+    try:
+        begun = time.monotonic()
+        error = error_of(transport(server.url), method, timeout_s=0.5)
+        assert time.monotonic() - begun < 3.0
+        assert error.retry and str(error) == f"Label Studio did not answer {method} /api/x in time."
+        assert server.requests == 1
+    finally:
+        server.close()
+
+
+def test_an_answer_that_is_too_large_is_not_read_to_its_end() -> None:
+    with serving(lambda request: Answer(body=["x" * 4_000_000])) as server:
+        error = error_of(Transport(server.url, LEGACY, clock=FakeClock(), most_bytes=2**20))
+    assert "more than 1 MB" in str(error) and not error.retry
+
+
+def test_a_deadline_ends_with_its_exchange() -> None:
+    """The connection stays in the pool: the watch of an answered request must not cut the next one."""
+    with serving(lambda request: Answer(body=1, delay_s=0.4)) as server:
+        made = transport(server.url)
+        for _ in range(3):
+            assert made.json("GET", "/api/x", timeout_s=0.6) == 1

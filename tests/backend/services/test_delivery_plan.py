@@ -121,6 +121,7 @@ def test_stale_versions_are_ours_older_and_unused_oldest_first() -> None:
     existing = [
         "consensus@r12", "consensus@r9", "consensus@r10", "annotator:5@r11", "annotator:5@r10", "annotator:15@r10",
         "annotator:5@r12", "annotator:5@r13", "somebody else", "consensus", "annotator:5", "my consensus@r1", "",
+        "consensus@r" + "9" * 4500,  # any account can store a prediction under any name
     ]
     stale = plan.stale_versions(existing, target="r12", live=[own(1, "5", "r10"), own(2, "5", "r12")])
     assert stale == ["consensus@r9", "annotator:15@r10", "consensus@r10", "annotator:5@r11"]

@@ -302,3 +302,23 @@ def test_new_versions_begin_above_those_that_label_studio_keeps_from_an_earlier_
     at.studio.delete_version(at.project_id, "annotator:5@r12")
     at.reconcile()
     assert at.store.versions.next_number(at.key) == 13
+
+
+def test_a_list_that_leaves_many_tasks_out_removes_nothing(at: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = fill(at, 60)
+    at.reconcile()
+    at.later += timedelta(days=2)
+    monkeypatch.setattr(at.studio, "task_ids", lambda project_id: iter([ids[:30]]))
+    with pytest.raises(JobFailed, match="leaves out 30 of 60 known tasks"):
+        at.reconcile()
+    assert len(at.labels()) == 60
+
+
+def test_many_tasks_that_are_gone_are_removed_after_a_second_look(at: Bench) -> None:
+    ids = fill(at, 60)
+    at.reconcile()
+    at.later += timedelta(days=2)
+    for task_id in ids[5:]:
+        at.studio.delete_task(task_id)
+    assert at.reconcile()["removed"] == 55
+    assert sorted({task for task, _ in at.labels()}) == ids[:5]

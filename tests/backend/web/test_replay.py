@@ -131,6 +131,7 @@ def test_metrics(services, client):
     assert 'polyvox_jobs{kind="train",state="queued"} 1.0' in text and "polyvox_queue_depth 1.0" in text
     assert 'polyvox_votes{project="1.1795817992"} 0.0' in text
     client.get("/a/path/of/somebody")
+    client.open("/health", method="SOMEBODY")
     assert "somebody" not in client.get("/metrics").get_data(as_text=True)
 
 
