@@ -255,7 +255,8 @@ def test_a_flag_is_checked_by_a_form_and_taken_back(site):
     ({"Sec-Fetch-Site": "same-origin"}, False, True), ({"Sec-Fetch-Site": "cross-site"}, False, False),
     ({"Sec-Fetch-Site": "same-site"}, False, False), ({"Sec-Fetch-Site": "none"}, False, False),
     ({"Origin": "http://localhost"}, False, True), ({"Origin": "https://polyvox.example.org"}, False, True),
-    ({"Origin": "http://evil.example"}, False, False), ({"Origin": "http://["}, False, False), ({"Origin": "null"}, False, False), ({}, False, False),
+    ({"Origin": "http://evil.example"}, False, False), ({"Origin": "http://["}, False, False),
+    ({"Origin": "null"}, False, False), ({}, False, False),
     ({}, True, True), ({"Origin": "http://evil.example"}, True, False), ({"Origin": "null"}, True, False),
     ({"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"}, True, False)])
 def test_changes_come_from_our_own_pages_or_from_programs(headers, as_json, allowed, site):
