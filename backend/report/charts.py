@@ -67,20 +67,42 @@ def stacked(parts: Sequence[Part], *, title: str) -> Markup:
     return picture(drawn, height=22, title=title, text=", ".join(said), name="chart stacked")
 
 
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A share with its name."""
+
+    label: str
+    value: float | None
+    kind: str = "fill"
+
+
+def bars(shown: Sequence[Bar], *, title: str) -> Markup:
+    """Named shares, one below the other: the name above its bar, the figure at its end."""
+    parts, row = [], 38
+    for place, each in enumerate(shown):
+        top = place * row
+        parts += [element("text", shortened(each.label, 48), class_="label", x=0, y=top + 13),
+                  element("text", percent(each.value), class_="value right", x="100%", y=top + 13),
+                  element("rect", class_="track", width="100%", height=8, y=top + 20, rx=4)]
+        if each.value is not None:
+            parts.append(element("rect", class_=each.kind, width=share(each.value), height=8, y=top + 20, rx=4))
+    said = ", ".join(f"{each.label}: {percent(each.value)}" for each in shown)
+    return picture(parts, height=max(len(shown) * row - 8, 1), title=title, text=said, name="chart bars")
+
+
 def columns(
-    counts: Sequence[int], labels: Sequence[str], *, title: str, axis: str, strong: int | None = None
+    counts: Sequence[int], labels: Sequence[str], *, title: str, axis: str, tall: int = COLUMNS_HEIGHT
 ) -> Markup:
-    """A histogram: `counts` under `labels`; a label of "" is not written. `strong` is the column to point at."""
+    """A histogram: `counts` under `labels`, `tall` pixels high; a label of "" is not written."""
     top, width = max([*counts, 1]), 1 / max(len(counts), 1)
-    parts, base = [], 18 + COLUMNS_HEIGHT
+    parts, base = [], 18 + tall
     for place, (amount, label) in enumerate(zip(counts, labels, strict=True)):
-        height, middle = COLUMNS_HEIGHT * amount / top, share((place + 0.5) * width)
-        kind = "column strong" if place == strong else "column"
+        height, middle = tall * amount / top, share((place + 0.5) * width)
         if amount:
             height = max(height, 2.0)
             x = share((place + 0.08) * width)
-            parts.append(element("rect", class_=kind, x=x, y=base - height, width=share(0.84 * width), height=height,
-                                 rx=2))
+            parts.append(element("rect", class_="column", x=x, y=base - height, width=share(0.84 * width),
+                                 height=height, rx=2))
             if len(counts) <= _FEW:
                 parts.append(element("text", number(amount), class_="value", x=middle, y=base - height - 5))
         if label:

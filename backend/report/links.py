@@ -42,6 +42,10 @@ class Links:
         asked = f"?{urlencode(query)}" if query else ""
         return f"{self.root or ''}api/projects/{self.project}{'/' + name if name else ''}{asked}"
 
+    def outside(self) -> str:
+        """The project in Label Studio; "" where its address is unknown."""
+        return f"{self.label_studio}/projects/{self.project}/data" if self.label_studio else ""
+
     def task(self, task: int) -> str:
         """The task in Label Studio, opened; "" where its address is unknown."""
         return f"{self.label_studio}/projects/{self.project}/data?task={task}" if self.label_studio else ""

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from backend.records import Check, Project
-from backend.report import sentences
+from backend.report import answers, sentences
+from backend.report.answers import Waiting, cause_parts
 from backend.report.asked import Asked, choice
-from backend.report.charts import Line, Part, Point
-from backend.report.columns import ANNOTATORS, Judged, judged
+from backend.report.attention import UNKNOWN, by_concern, first_looks
+from backend.report.charts import Line, Point
+from backend.report.columns import ANNOTATORS, judged
 from backend.report.links import Links
 from backend.report.names import Names
 from backend.report.region_columns import REGION_PAIRS
@@ -21,7 +23,6 @@ from backend.report.words import day
 from backend.services.explanation.documents import AnnotatorAttributions
 from backend.services.gaps.documents import Gaps
 from backend.services.statistics.documents import (
-    MOST_COUNTED,
     Annotators,
     ControlProfile,
     Flag,
@@ -34,10 +35,8 @@ from backend.services.statistics.documents import (
     Tasks,
 )
 
-IN_TABLE = (
-    "name", "votes", "accuracy", "kappa", "spammer_score", "ability", "self_consistency", "drift_p", "predicted",
-    "accepted", "seconds", "fault",
-)
+IN_TABLE = ("name", "votes", "accuracy", "predicted")
+MORE_COLUMNS = ("kappa", "spammer_score", "ability", "self_consistency", "drift_p", "accepted", "seconds")
 ON_PAGE = ("task", "votes", "label", "confidence", "surprise", "ambiguity", "cause")
 STATES = ("open", "fine", "slip", "all")
 PAIRS_ON_PAGE = 15
@@ -54,33 +53,56 @@ class Look:
     texts: Texts
 
 
-def overview(look: Look, document: Overview, drawn: Regions | None = None) -> dict[str, Any]:
-    """Coverage, agreement, consensus, ladder, training; `drawn` are the regions where annotators draw."""
-    cover = document.coverage
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What the overview reads beside its own document; each may be missing."""
+
+    tasks: Tasks | None = None
+    flags: Flags | None = None
+    checks: Sequence[Check] = ()
+    people: Annotators | None = None
+    gaps: Gaps | None = None
+    drawn: Regions | None = None
+
+
+def overview(look: Look, document: Overview, query: Mapping[str, str], beside: Beside) -> dict[str, Any]:
+    """Four questions on one control, and below them what the answers rest on."""
+    names = tuple(each.name for each in document.controls)
+    chosen = chosen_control(query, names)
+    control = next((each for each in document.controls if each.name == chosen), None)
+    gaps = beside.gaps.controls.get(chosen) if beside.gaps else None
+    lists = beside.tasks.controls.get(chosen) if beside.tasks else None
+    waiting = Waiting(
+        flags=sum(not each.checked for each in flagged(beside.flags, beside.checks)) if beside.flags else 0,
+        people=len(first_looks(judged(beside.people, chosen))) if beside.people else 0,
+    )
     published = [run for run in reversed(document.training) if run.log_loss is not None]
     return {
-        "document": document, "lead": sentences.lead(document), "say": sentences,
-        "parts": (Part("given", cover.given, "given"), Part("predicted", cover.predicted, "predicted"),
-                  Part("missing", cover.missing, "missing")),
-        "per_task": [f"{n}+" if n == MOST_COUNTED else str(n) for n in range(len(cover.votes_per_task))],
+        "document": document, "controls": names, "control": control, "say": sentences, "drawn": beside.drawn,
+        "answers": [
+            answers.done(document, gaps, look.links), *((answers.agree(control, look.links),
+            answers.trust(control, look.links)) if control else ()),
+            answers.following(document, lists, gaps, waiting, look.links),
+        ],
         "losses": [Line("held-out log-loss", [run.log_loss for run in published], "accent")],
-        "versions": [run.version for run in published], "drawn": drawn, "pair_columns": REGION_PAIRS,
-        "most_pairs": PAIRS_ON_PAGE,
+        "versions": [run.version for run in published], "pair_columns": REGION_PAIRS, "most_pairs": PAIRS_ON_PAGE,
     }
 
 
 def annotators(look: Look, document: Annotators, query: Mapping[str, str], asked: Asked) -> dict[str, Any]:
-    """The table of annotators on one control, and their map."""
+    """The table of annotators on one control, whoever deserves a look first, and their map."""
     control = chosen_control(query, _controls(document.rows))
-    rows = judged(document, control)
-    wanted = query.get("q", "").strip().casefold()
-    found = [each for each in rows if wanted in look.names.name(each.row.annotator).casefold()] if wanted else rows
+    wanted, wide = query.get("q", "").strip().casefold(), choice(query, "columns", ("few", "all"), "few") == "all"
+    looked = by_concern(judged(document, control))
+    found = [each.item for each in looked
+             if not wanted or wanted in look.names.name(each.item.row.annotator).casefold()]
     columns = {column.name: column for column in ANNOTATORS}
     return {
         "document": document, "control": control, "controls": _controls(document.rows), "q": query.get("q", ""),
-        "columns": [columns[name] for name in IN_TABLE], "say": sentences,
-        "shown": asked.of_rows(found, ANNOTATORS, look.names), "suspects": _suspects(rows),
-        "points": points(document, look.names),
+        "columns": [columns[name] for name in (*IN_TABLE, *(MORE_COLUMNS if wide else ()))], "wide": wide,
+        "say": sentences, "shown": asked.of_rows(found, ANNOTATORS, look.names),
+        "looks": {each.item.row.annotator: each for each in looked}, "points": points(document, look.names),
+        "first": sum(each.level < UNKNOWN for each in looked),
     }
 
 
@@ -118,8 +140,7 @@ def tasks(look: Look, document: Tasks, query: Mapping[str, str], asked: Asked) -
         "document": document, "control": control, "controls": tuple(document.controls), "which": which,
         "lists": lists, "shown": shown, "columns": [columns[name] for name in ON_PAGE], "say": sentences,
         "texts": look.texts([row.task for row in rows]),
-        "parts": [Part(sentences.CAUSES.get(cause, cause), amount, f"cause-{cause}")
-                  for cause, amount in (lists.causes.items() if lists else ())],
+        "parts": cause_parts(lists.causes if lists else {}),
     }
 
 
@@ -216,13 +237,6 @@ def _controls(rows: Iterable[Any]) -> tuple[str, ...]:
         for control, figures in row.controls.items():
             votes[control] = votes.get(control, 0) + figures.votes
     return tuple(sorted(votes, key=lambda control: -votes[control]))
-
-
-def _suspects(rows: Sequence[Judged]) -> list[tuple[str, str, float | None]]:
-    """(annotator, fault in words, probability) of those whose votes say that something is wrong, surest first."""
-    judged_by = [(each.row.annotator, each.figures) for each in rows if each.figures is not None and each.figures.fault]
-    judged_by.sort(key=lambda each: -(each[1].fault_probability or 0.0))
-    return [(who, sentences.FAULTS.get(found.fault, found.fault), found.fault_probability) for who, found in judged_by]
 
 
 def _periods(found: ControlProfile) -> tuple[list[Line], list[str]]:

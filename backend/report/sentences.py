@@ -7,18 +7,20 @@ from backend.services.statistics.documents import (
     Agreement,
     AnnotatorFigures,
     AnnotatorRow,
-    Answered,
     Figure,
     LadderFigures,
     Overview,
     RegionFigures,
     TaskLists,
-    WayFigures,
 )
 
-NAIVE = ("prior", "pooled")  # rungs that need no knowledge of the content of each annotator
-FEW_VOTES = 100
+NAIVE = ("prior", "pooled")  # ways to predict that know nothing of how each annotator reads content
+FEW_VOTES = 100  # below it, figures on held-out votes are rough
 FEW_TASKS = 20  # below it one task more or less can move alpha from one judgement to another
+SAME_NATS = 0.005  # log-losses that differ by less are the same to people
+LOG_LOSS = ("Log-loss is how surprising the given labels were to the prediction, in nats a vote: 0 if it was sure and "
+            "always right, 0.69 for tossing a coin between two labels. Lower is better.")
+ALPHA = "Krippendorff’s α is agreement beyond chance: 1 is perfect, 0 is what guessing would reach."
 FAULTS = {
     "constant": "gives almost the same answer whatever the task is",
     "inverter": "says the opposite of the others more often than not",
@@ -26,10 +28,10 @@ FAULTS = {
     "spammer": "labels as if without looking at the task",
 }
 WAYS = {
-    "served": "What is served", "prior": "Each annotator's habits alone",
-    "pooled": "Content, with a bias for each annotator", "network": "Network that knows each annotator",
-    "others": "The others' votes", "conditioned": "Network that has read the others' votes",
-    "factors": "Leanings that annotators share, read off the others' votes",
+    "served": "Polyvox’ predictions", "prior": "How often each annotator gives each label",
+    "pooled": "Content, and how lenient each annotator is", "network": "Neural network that knows each annotator",
+    "others": "The others’ labels", "conditioned": "Neural network that has read the others’ labels",
+    "factors": "Latent factors, from the others’ labels",
 }
 CAUSES = {
     "agreed": "agreed", "ambiguous": "can be read in two ways", "careless": "differ by habits and slips",
@@ -38,38 +40,43 @@ CAUSES = {
 
 
 def way(name: str) -> str:
-    """A rung of the ladder for people."""
+    """A way to predict, for people."""
     return WAYS.get(name, name.replace("_", " ").capitalize())
+
+
+BELIEVE = ("This is the figure to believe: it counts only votes on tasks that no version was trained on, and that were "
+           "given without a suggestion in view.")
 
 
 def lead(document: Overview) -> str:
     """The first sentence of a project."""
     cover = document.coverage
-    pairs = cover.tasks * cover.annotators
-    share = f", which is {percent(cover.given / pairs)} of all pairs" if pairs else ""
+    each = f", {decimal(cover.given / cover.tasks, 1)} a task on average" if cover.tasks else ""
     return (f"{count(cover.annotators, 'annotator')} gave {count(document.header.votes, 'vote')} on "
-            f"{count(cover.tasks, 'task')}{share}.")
+            f"{count(cover.tasks, 'task')}{each}.")
 
 
 def agreement(control: str, found: Agreement) -> str:
     """How far annotators agree, by Krippendorff's own rule of thumb."""
     alpha = found.alpha.value
     if alpha is None:
-        return f"Nothing can be said on {control}: no task has two votes yet."
-    near = "" if found.level == "nominal" else ", and with near misses counting less,"
-    return (f"On {control} annotators agree in {percent(found.percent.value)} of all pairs of votes; corrected for "
-            f"chance{near} that is α = {interval(found.alpha)}, {_judged(alpha, found.tasks)}. "
-            f"{count(found.tasks, 'task')} with two votes or more stand behind it.")
+        return f"Nothing can be said on {control} yet: no task has two votes."
+    near = "" if found.level == "nominal" else " (near misses count less)"
+    return (f"On {control} two annotators of one task give the same label in {percent(found.percent.value)} of all "
+            f"comparisons. α = {interval(found.alpha)}{near}, {_judged(alpha, found.tasks)}. It rests on "
+            f"{count(found.tasks, 'task')} with two votes or more.")
 
 
 def _judged(alpha: float, tasks: int) -> str:
     if tasks < FEW_TASKS:
-        return "on too few tasks to judge by"
+        return "which is known from too few tasks to judge by"
     if alpha >= 0.8:
-        return "good enough to rely on"
+        return "which is high: the labels can be relied on"
     if alpha >= 0.667:
-        return "good enough for tentative conclusions"
-    return "low: annotators read many tasks differently" if alpha >= 0.2 else "hardly more than chance"
+        return "which is enough for tentative conclusions"
+    if alpha >= 0.2:
+        return "which is low: annotators read many tasks differently"
+    return "which is hardly more than guessing would reach"
 
 
 def regions(control: str, found: RegionFigures) -> str:
@@ -96,33 +103,39 @@ def ladder(control: str, found: LadderFigures) -> str:
     ways = {each.name: each for each in found.heldout}
     served = ways.get("served")
     if served is None or served.accuracy is None:
-        return f"Nothing was held out yet, so {found.version} could not be judged on {control}."
+        return f"How good {found.version} is at {control} is not known yet: no votes were held out to test it on."
     naive = [ways[name] for name in NAIVE if name in ways and ways[name].accuracy is not None]
-    rough = ", few enough to take this as rough" if served.votes < FEW_VOTES else ""
-    said = (f"On {count(served.votes, 'held-out vote')}{rough}, {found.version} predicts {control} right in "
-            f"{percent(served.accuracy, 1)}")
-    beside = " and ".join(f"{percent(each.accuracy, 1)} ({way(each.name).lower()})" for each in naive)
-    return f"{said}; the naive answers reach {beside}.{_against(served, naive)}" if beside else f"{said}."
-
-
-def _against(served: WayFigures, naive: list[WayFigures]) -> str:
-    """Log-loss decides, since it judges the probabilities as well."""
+    rough = " These are few votes, so take the figures as rough." if served.votes < FEW_VOTES else ""
+    beside = " and ".join(f"{percent(each.accuracy)} ({lower(way(each.name))})" for each in naive)
+    than = f"; simple guesses reach {beside}" if beside else ""
     losses = [each.log_loss for each in naive if each.log_loss is not None]
-    if served.log_loss is None or not losses:
+    return (f"Version {found.version} predicted {percent(served.accuracy)} of {count(served.votes, 'held-out vote')} "
+            f"on {control} right{than}.{against(served.log_loss, losses)}{rough}")
+
+
+def against(loss: float | None, naive: list[float]) -> str:
+    """How the probabilities compare with simple guesses. Log-loss decides, since it judges more than the top label."""
+    if loss is None or not naive:
         return ""
-    gain = min(losses) - served.log_loss
-    figures = f"(log-loss {decimal(served.log_loss, 3)} against {decimal(min(losses), 3)})"
-    if abs(gain) < 0.001:
-        return f" Its probabilities are as good as the better of them {figures}."
-    return f" Its probabilities are {'better' if gain > 0 else 'worse'} than the better of them {figures}."
+    gain = min(naive) - loss
+    than = "better" if gain >= SAME_NATS else "worse" if gain <= -SAME_NATS else ""
+    said = f"{than} than those of the best of them" if than else "as good as those of the best of them"
+    return f" Its probabilities are {said} (log-loss {decimal(loss, 3)} against {decimal(min(naive), 3)})."
 
 
-def answered(found: Answered | None, *, what: str) -> str:
-    """"Had I answered ..."."""
-    if found is None or not found.votes:
-        return f"There are no votes {what} yet."
-    return (f"Of {count(found.votes, 'vote')} {what}, the prediction met {interval(found.accuracy, shares=True)} "
-            f"(log-loss {decimal(found.log_loss, 3)}).")
+def lower(words: str) -> str:
+    """For the middle of a sentence."""
+    return words[:1].lower() + words[1:]
+
+
+def elsewhere(found: LadderFigures) -> str:
+    """The same of other votes, and why the figure on held-out votes is the one to believe."""
+    shown = [f"{interval(each.accuracy, shares=True)} of {count(each.votes, 'vote')} {where}" for each, where in (
+        (found.had_i_answered, "given without a suggestion in view"),
+        (found.control_arm, "from which a suggestion was withheld on purpose")) if each is not None and each.votes]
+    return (f"Other votes give other figures: predictions made without having seen a task were right for "
+            f"{' and '.join(shown)}. Those come from several models, each trained on a part of the tasks, and some on "
+            f"fewer votes than {found.version}; believe the figure on held-out votes.") if shown else ""
 
 
 def causes(control: str, lists: TaskLists) -> str:

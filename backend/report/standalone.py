@@ -57,7 +57,8 @@ def report(reader: Reader, store: Store, project: Project, *, mask: bool, label_
     asked, all_of_it = Asked(limit=ROWS), {"state": "all"}
     gaps, checks = read_gaps(store, project.key), store.statistics.checks(project.key)
     made = _Chapters(look)
-    made.add("", "Overview", "_overview", pages.overview(look, overview, drawn))
+    beside = pages.Beside(tasks=tasks, flags=flags, checks=checks, people=people, gaps=gaps, drawn=drawn)
+    made.add("", "Overview", "_overview", pages.overview(look, overview, {}, beside))
     made.add("annotators", "Annotators", "_annotators", pages.annotators(look, people, {}, asked))
     made.add("tasks", "Hardest tasks", "_tasks", pages.tasks(look, tasks, {}, asked))
     made.add("divided", "Divided tasks", "_tasks", pages.tasks(look, tasks, {"list": "divided"}, asked))

@@ -12,7 +12,7 @@ from flask import Blueprint, Response, redirect, request
 from backend.errors import ClientError, NotFound
 from backend.report import pages as views
 from backend.report.asked import Asked
-from backend.report.pages import Look
+from backend.report.pages import Beside, Look
 from backend.routes.checks import check_flag
 from backend.routes.context import context
 from backend.routes.desk import ADVICE, NOTHING_YET, Desk, desk, there
@@ -39,7 +39,10 @@ class Page:
 
 
 def _overview(at: Desk, look: Look, query: Query) -> dict[str, Any]:
-    return views.overview(look, there(at.reader.overview(at.key)), at.reader.regions(at.key))
+    reader, key = at.reader, at.key
+    beside = Beside(tasks=reader.tasks(key), flags=reader.flags(key), checks=at.store.statistics.checks(key),
+                    people=reader.annotators(key), gaps=read_gaps(at.store, key), drawn=reader.regions(key))
+    return views.overview(look, there(reader.overview(key)), query, beside)
 
 
 def _annotators(at: Desk, look: Look, query: Query) -> dict[str, Any]:
@@ -140,9 +143,9 @@ def _show(project: str, page: Page) -> Response:
     try:
         at = desk(project)
         state: list[Any] = [at.version(), at.project.title, at.mask, at.label_studio]
-        if page.name == "flags":
+        if page.name in ("", "flags"):
             state.append(at.store.statistics.checks_made(at.key))
-        if page.name == "gaps":
+        if page.name in ("", "gaps"):
             state.append(at.gaps_version())
         if page.name == "annotators":
             state.append(at.store.statistics.version(at.key, ATTRIBUTIONS))

@@ -79,4 +79,5 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
 def _record_reader(kind: Any) -> Callable[[Any], Any]:
     hints = get_type_hints(kind)
     readers = {name: _reader(hints[name]) for name in _names(kind)}
-    return lambda item: kind(**{name: read(item[name]) for name, read in readers.items()})
+    # A field that an older release did not write yet has its default; without one, TypeError says that it is missing.
+    return lambda item: kind(**{name: read(item[name]) for name, read in readers.items() if name in item})

@@ -17,7 +17,7 @@ CHARTS = {
     "no shift": charts.shift(0.0, 0.0, most=0.0), "cells": charts.cells("gg..pp"),
     "stacked": charts.stacked([Part(EVIL, 3, "given"), Part("b", 0, "missing")], title=EVIL),
     "nothing stacked": charts.stacked([], title="x"),
-    "columns": charts.columns([0, 3, 1], ["", EVIL, "2"], title=EVIL, axis=EVIL, strong=1),
+    "columns": charts.columns([0, 3, 1], ["", EVIL, "2"], title=EVIL, axis=EVIL, tall=90),
     "no columns": charts.columns([], [], title="x", axis="y"),
     "lines": charts.lines([Line(EVIL, [0.1, None, 0.9], "accent")], [EVIL, "b", "c"], title=EVIL),
     "one step": charts.lines([Line("a", [0.5], "accent")], ["a"], title="x", shares=False),

@@ -23,22 +23,24 @@ def ladder(*ways):
 
 def test_a_loss_is_said():
     worse = sentences.ladder(CONTROL, ladder(way("served", 0.6, 0.9), way("prior", 0.5, 1.0), way("pooled", 0.7, 0.7)))
-    assert "60.0" in worse and "worse than the better of them (log-loss 0.900 against 0.700)" in worse
+    assert "60\u202f%" in worse and "worse than those of the best of them (log-loss 0.900 against 0.700)" in worse
     better = sentences.ladder(CONTROL, ladder(way("served", 0.8, 0.5), way("prior", 0.5, 1.0)))
     assert "Its probabilities are better" in better and "rough" not in better
+    same = sentences.ladder(CONTROL, ladder(way("served", 0.8, 0.903), way("prior", 0.5, 0.906)))
+    assert "as good as" in same  # a difference that nobody sees is none, on every page
 
 
 def test_few_votes_are_called_few():
     assert "rough" in sentences.ladder(CONTROL, ladder(way("served", 0.8, 0.5, votes=40)))
-    assert "Nothing was held out yet" in sentences.ladder(CONTROL, ladder())
+    assert "no votes were held out" in sentences.ladder(CONTROL, ladder())
 
 
 def test_agreement_is_judged_by_krippendorff():
-    for alpha, words in ((0.85, "rely on"), (0.7, "tentative"), (0.5, "low"), (0.05, "hardly more than chance")):
+    for alpha, words in ((0.85, "relied on"), (0.7, "tentative"), (0.5, "low"), (0.05, "hardly more than guessing")):
         said = sentences.agreement(CONTROL, replace(AGREEMENT, alpha=Figure(value=alpha)))
         assert words in said and f"α = {alpha:.2f}," in said
     few = sentences.agreement(CONTROL, replace(AGREEMENT, alpha=Figure(value=1.0), tasks=2))
-    assert "α = 1.00, on too few tasks to judge by. 2 tasks with two votes" in few
+    assert "α = 1.00, which is known from too few tasks to judge by. It rests on 2 tasks with two votes" in few
     assert "no task has two votes" in sentences.agreement(CONTROL, replace(AGREEMENT, alpha=UNKNOWN))
 
 

@@ -78,17 +78,43 @@ def test_pages_say_what_the_api_says(site):
     page = text(client, f"/projects/{NUMBER}/overview")
     alpha = overview["controls"][0]["agreement"]["alpha"]
     assert f"α = {alpha['value']:.2f} ({alpha['low']:.2f} to {alpha['high']:.2f})" in page
-    for part in ("given", "predicted", "missing"):
-        assert f"{part} <b>{overview['coverage'][part]}</b>" in page
+    assert f"<b>{alpha['value']:.2f}</b>" in page and "1 is perfect, 0 is what guessing would reach" in page
+    served = overview["controls"][0]["ladder"]["heldout"][0]
+    assert f"<b>{served['accuracy'] * 100:.0f}\u202f%</b> <span>of {served['votes']} held-out votes" in page
+    for tasks in overview["coverage"]["votes_per_task"]:
+        assert f">{tasks}</text>" in page or not tasks
     people = client.get(f"/api/projects/{NUMBER}/annotators").json["rows"]
     page = text(client, f"/projects/{NUMBER}/annotators").split("<tbody>")[1]
     for row in people:
         cells = page[page.index(f'annotators/{row["annotator"]}"><bdi>{row["name"]}'):].split("</tr>")[0]
         assert f">{row['votes']}<" in cells and f"{row['accuracy'] * 100:.0f}\u202f%" in cells
-        assert f"{row['kappa']:.2f}" in cells
+        assert f"{row['predicted'] * 100:.0f}\u202f%" in cells
     hardest = client.get(f"/api/projects/{NUMBER}/tasks?limit=5").json["rows"]
     page = text(client, f"/projects/{NUMBER}/tasks")
     assert [int(each) for each in re.findall(r'data\?task=(\d+)"', page)][:5] == [row["task"] for row in hardest]
+
+
+def test_the_overview_answers_four_questions_and_says_what_to_do(site):
+    client = site()
+    page = text(client, f"/projects/{NUMBER}/overview")
+    lead = page.split("What the answers rest on")[0]
+    questions = re.findall(r'<h2 id="\w+">([^<]*)</h2>', lead)
+    assert questions == ["Is it done?", "Do they agree?", "Can the model be trusted?", "What next?"]
+    for answer in lead.split("<article")[1:]:
+        assert answer.count('class="large"') == 1 and answer.count('role="img"') == 1  # one figure, one plot
+    assert "This is the figure to believe" in lead
+    assert "Check 40 votes that may be slips" in lead and "Look at" in lead
+    flag = flag_id(Writer().flags().rows[0])
+    client.post(f"/api/projects/{NUMBER}/flags/check", json={"flag": flag, "verdict": "fine"})
+    assert "Check 39 votes" in text(client, f"/projects/{NUMBER}/overview")
+    text(site(gaps=False), f"/projects/{NUMBER}/overview")
+
+
+def test_whoever_deserves_a_look_comes_first(site):
+    """The second annotator has a fault, and the third changed; nobody is sorted by how much they did."""
+    page = text(site(), f"/projects/{NUMBER}/annotators").split("<tbody>")[1]
+    assert re.search(r'annotators/(\d+)"><bdi>', page)[1] == "4"
+    assert text(site(), f"/projects/{NUMBER}/annotators?columns=all").count("<th scope=\"col\"") > 10
 
 
 def test_agreement_on_regions_is_on_the_overview_as_in_the_api(site):
