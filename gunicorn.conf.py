@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+worker_class = "backend.web_worker.FrontWorker"  # a client that never finishes its request costs no thread
+threads = 8
 control_socket_disable = True  # it would be one in the home folder
 
 

@@ -1,7 +1,7 @@
 """`serve`: the web server and, unless switched off, the embedded job process.
 
-gunicorn with one process and several threads: threads share the loaded network and encoder. The application is built
-after the fork, so that torch's threads never meet one.
+gunicorn with one process and several threads behind an event loop (`backend.web_worker`): threads share the loaded
+network and encoder. The application is built after the fork, so that torch's threads never meet one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import os
 import signal
 import socket
 import sys
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,9 +23,9 @@ from backend.errors import ClientError
 from backend.queues import Supervisor
 from backend.settings import Settings
 
+WORKER_CLASS = "backend.web_worker.FrontWorker"
 TIMEOUT_S = 120
 GRACE_S = 20
-LAST_ANSWERS_S = 3.0
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,10 +107,10 @@ def gunicorn_options(arguments: Arguments, settings: Settings, console: Console)
             _leave()
 
     return {
-        "bind": f"{arguments.host}:{arguments.port}", "worker_class": "gthread", "workers": 1,
+        "bind": f"{arguments.host}:{arguments.port}", "worker_class": WORKER_CLASS, "workers": 1,
         "threads": arguments.threads, "timeout": TIMEOUT_S, "graceful_timeout": GRACE_S, "loglevel": "warning",
         "control_socket_disable": True, "proc_name": "polyvox",
-        "post_worker_init": begin, "worker_int": _ends, "worker_exit": end,
+        "post_worker_init": begin, "worker_int": _ends, "worker_exit": end, "on_exit": _ended,
     }
 
 
@@ -123,13 +121,13 @@ def _ends(_: object) -> None:
         signal.signal(each, lambda number, frame: None)
 
 
+def _ended(_: object) -> None:
+    """gunicorn's own process ends: while the interpreter is taken down it would die of one more Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _leave() -> None:
-    """End this process when requests are answered, or soon: one whose client never finishes it keeps a thread, and the
-    interpreter would wait for it until gunicorn kills the process."""
-    until = time.monotonic() + LAST_ANSWERS_S
-    for thread in threading.enumerate():
-        if not thread.daemon and thread is not threading.current_thread():
-            thread.join(max(until - time.monotonic(), 0.0))
+    """End this process: what could be answered in time has been, and a thread that still computes holds it up."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

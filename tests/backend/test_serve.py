@@ -115,6 +115,78 @@ def test_ctrl_c_does_not_wait_for_a_client_that_never_finishes(tmp_path: Path) -
     assert process.returncode == 0 and "SIGKILL" not in said and "Traceback" not in said
 
 
+HOSTILE = {
+    "silent": b"",
+    "request line": b"POST /predict HT",
+    "headers": b"POST /predict HTTP/1.1\r\nHost: x\r\nX-Long: ",
+    "body": b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{",
+    "chunk": b"POST /predict HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFF\r\n{",
+}
+
+
+def test_clients_that_never_finish_their_request_stop_nobody(tmp_path: Path) -> None:
+    """More of each sort than there are threads, some of which drip on."""
+    port = free_port()
+    with serving(tmp_path, port) as process, contextlib.ExitStack() as stack:
+        until(lambda: healthy(port) or process.poll() is not None)
+        clients = []
+        for begun in HOSTILE.values():
+            for _ in range(12):
+                client = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+                client.sendall(begun)
+                clients.append(client)
+        slowest, end = 0.0, time.monotonic() + 14.0
+        while time.monotonic() < end:
+            asked = time.monotonic()
+            assert ask(port, "/health")["status"] == "UP"
+            slowest = max(slowest, time.monotonic() - asked)
+            for client in clients[2::3]:
+                with contextlib.suppress(OSError):
+                    client.sendall(b"a")
+            time.sleep(0.2)
+        assert slowest < 2.0
+        closed = 0
+        for client in clients[:36]:  # those that never came to the end of their headers, dripping or not
+            client.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                closed += _is_closed(client)
+        assert closed == 36
+
+
+def _is_closed(client: socket.socket) -> bool:
+    try:
+        return client.recv(10) == b""
+    except ConnectionError:
+        return True
+
+
+@pytest.mark.parametrize("sent, status", [
+    (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 70_000 + b"\r\n\r\n", b"431"),
+    (b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 900000000\r\n\r\n{", b"413"),
+    (b"POST /predict HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n{}\r\n0\r\n\r\n", b"400"),
+    (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n", b"400"),
+], ids=["headers", "body", "chunk size", "no HTTP"])
+def test_requests_that_are_none_are_answered_in_a_sentence(served: int, sent: bytes, status: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", served), timeout=10) as client:
+        client.sendall(sent)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := client.recv(65536):
+                answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.split()[1] == status and list(json.loads(body)) == ["error"]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    port = free_port()
+    with serving(tmp_path_factory.mktemp("served"), port) as process:
+        until(lambda: healthy(port) or process.poll() is not None)
+        yield port
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+
+
 def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -1,0 +1,164 @@
+"""gunicorn's worker with an event loop in front: no thread is given to a request that has not arrived whole.
+
+gunicorn looks after the processes (start, signals, restarts); Waitress takes connections, reads requests in one loop
+and hands whole ones to the threads. gunicorn's own threaded worker gives a thread to whoever connects: eight clients
+that never finish their request stop it.
+
+What a client may take its time for is limited on a monotonic clock, in total and not from one byte to the next:
+the head and the body of a request, the pause between two requests, and reading the answer.
+
+Invariants: a connection beyond its limit is closed within about a second; connections cost memory, never a thread;
+an error that the server itself answers is JSON with one sentence, as those of the app.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from gunicorn.workers.base import Worker
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.channel import HTTPChannel
+from waitress.server import TcpWSGIServer
+from waitress.task import ErrorTask, ThreadedTaskDispatcher
+
+MOST_CONNECTIONS = 8000  # or half of the files that the process may open
+HEAD_BYTES = 64 * 1024
+LAST_ANSWERS_S = 3.0  # for answers under way when somebody presses Ctrl-C
+LOOP_S = 0.5  # how often the loop looks at the clock while nothing happens
+LIMITS_S: Mapping[str, float] = MappingProxyType({
+    "head": 10.0,  # from connecting, or from the first byte of a later request, to the end of its headers
+    "body": 120.0,
+    "pause": 75.0,  # between two requests of one connection
+    "answer": 900.0,  # computing and reading one: exports stream
+})
+SENTENCES: Mapping[int, str] = MappingProxyType({
+    400: "The request is no HTTP that can be read.",
+    413: "The body is larger than this server takes (POLYVOX_MAX_BODY_MB).",
+    431: "The headers are larger than 64 kB.",
+    500: "Something went wrong before the request reached Polyvox.",
+    501: "This transfer encoding is not supported.",
+})
+
+
+class _Error(ErrorTask):  # type: ignore[misc]
+    def execute(self) -> None:
+        """One sentence, as the app answers; nothing of the request is repeated."""
+        code = self.request.error.code
+        body = json.dumps({"error": SENTENCES.get(code, "The request was refused.")}).encode()
+        self.status = f"{code} {self.request.error.reason}"
+        self.content_length = len(body)
+        self.response_headers.append(("Content-Type", "application/json"))
+        self.response_headers.append(("Connection", "close"))
+        self.close_on_finish = True
+        self.write(body)
+
+
+class Channel(HTTPChannel):  # type: ignore[misc]
+    """One connection, which knows what it has been waiting for and since when."""
+
+    error_task_class = _Error
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._phase: tuple[str, int] = ("head", 0)
+        self._since = time.monotonic()
+        self._served = False
+        super().__init__(*arguments, **options)
+
+    def overdue(self, now: float) -> bool:
+        """Whether the client has used up its time; looked at about once a second, so phases begin that exactly."""
+        phase = self._now()
+        if phase != self._phase:
+            self._phase, self._since = phase, now
+        return now - self._since > LIMITS_S[phase[0]]
+
+    def _now(self) -> tuple[str, int]:
+        """The phase, and what tells one request from the next."""
+        if self.requests or self.total_outbufs_len:
+            self._served = True
+            return "answer", id(self.requests[0]) if self.requests else 0
+        if self.request is None:
+            return ("pause" if self._served else "head"), 0
+        return ("body" if self.request.headers_finished else "head"), (id(self.request) if self._served else 0)
+
+
+class Server(TcpWSGIServer):  # type: ignore[misc]
+    """Waitress' server, which closes what is overdue."""
+
+    channel_class = Channel
+
+    def maintenance(self, now: float) -> None:
+        """Called about once a second. `now` is the wall clock, which may jump, and is left alone."""
+        moment = time.monotonic()
+        for channel in list(self.active_channels.values()):
+            if channel.overdue(moment):
+                channel.cancel()
+
+
+class FrontWorker(Worker):  # type: ignore[misc]
+    """The worker class for gunicorn: `worker_class = "backend.web_worker.FrontWorker"`."""
+
+    def run(self) -> None:
+        """Serve until told to stop; then answer what has arrived, within the grace time."""
+        dispatcher = ThreadedTaskDispatcher()
+        dispatcher.set_thread_count(self.cfg.threads)
+        channels: dict[int, Any] = {}
+        adjustments = Adjustments(
+            sockets=[each.sock for each in self.sockets], connection_limit=_most_connections(), cleanup_interval=1,
+            channel_timeout=10**9, asyncore_use_poll=True, max_request_header_size=HEAD_BYTES, ident="polyvox",
+            max_request_body_size=_most_body(self.wsgi), log_socket_errors=False, clear_untrusted_proxy_headers=False,
+        )
+        servers = [
+            Server(self.wsgi, channels, True, each.sock, dispatcher=dispatcher, adj=adjustments, bind_socket=False,
+                   sockinfo=(each.sock.family, each.sock.type, each.sock.proto, each.sock.getsockname()))
+            for each in self.sockets
+        ]
+        try:
+            while self.alive and os.getppid() == self.ppid:
+                self._turn(channels)
+            for server in servers:
+                server.accepting = False
+            self._finish(channels, self.cfg.graceful_timeout)
+        except SystemExit:  # Ctrl-C: gunicorn raises it from a signal handler
+            self._finish(channels, LAST_ANSWERS_S)
+            raise
+        finally:
+            dispatcher.shutdown(timeout=0)
+            wasyncore.close_all(channels, ignore_all=True)
+
+    def _finish(self, channels: dict[int, Any], seconds: float) -> None:
+        """Answer the requests that have arrived whole, as far as there is time."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and _busy(channels):
+            self._turn(channels)
+
+    def _turn(self, channels: dict[int, Any]) -> None:
+        self.notify()
+        wasyncore.loop(timeout=LOOP_S, use_poll=True, map=channels, count=1)
+
+
+def _busy(channels: Mapping[int, Any]) -> bool:
+    """Whether a whole request is being answered, or its answer read."""
+    each = [channel for channel in channels.values() if isinstance(channel, Channel)]
+    return any(channel.requests or channel.total_outbufs_len for channel in each)
+
+
+def _most_body(app: Any) -> int:
+    """What the app takes at most, in bytes."""
+    limit = getattr(app, "config", {}).get("MAX_CONTENT_LENGTH")
+    return int(limit) if limit else 2**30
+
+
+def _most_connections() -> int:
+    """Raises the limit of open files of this process as far as it may, and leaves half of them to the app."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, 2 * MOST_CONNECTIONS)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(100, min(MOST_CONNECTIONS, max(soft, wanted) // 2))
