@@ -192,7 +192,7 @@ def _payload(services: Services, key: str) -> tuple[Payload, float]:
     tasks = services.store.tasks.get(key, services.store.tasks.ids(key).tolist()[LABELLED:])
     people = sorted(services.store.votes.current(key).annotators)
     tokens = services.features.texts([config.content(task.data) for task in tasks])
-    ready = [ReadyTask(id=task.id, data=task.data, tokens=array, annotators=people)
+    ready = [ReadyTask(id=task.id, data=task.data, tokens=array, annotators=people, text=task.data["text"])
              for task, array in zip(tasks, tokens, strict=True)]
     made: Payload = []
 

@@ -71,7 +71,7 @@ def take_over(services: Services, share: float) -> int:
 
 def served(ladder: Ladder, services: Services, texts: Sequence[str]) -> np.ndarray:
     """Probabilities (B, A, C) of the sample's texts for all annotators."""
-    return ladder.predict(services.features.texts(texts), list(ladder.annotators))[CONTROL].served
+    return ladder.predict(services.features.texts(texts), list(ladder.annotators), texts=texts)[CONTROL].served
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

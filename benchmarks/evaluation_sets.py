@@ -46,7 +46,7 @@ class Source:
             texts, encoder_id=self.encoder_id, encoder=lambda: text_encoder(self.encoder, self.device),
             folder=self.tokens, progress=progress,
         )
-        return problem_of(dataset, dataset.control(""), tokens)
+        return problem_of(dataset, dataset.control(""), tokens, texts=texts)
 
 
 def without_content(data: Path, name: str) -> Problem:

@@ -75,15 +75,15 @@ def _fold(
     fitted = fit(
         TrainingSet(
             votes=votes.select(~test), spaces={control: problem.space}, tokens=problem.tokens,
-            heldout=lambda unit: False,
+            texts=problem.texts, heldout=lambda unit: False,
         ),
         config,
     )
     units = [votes.units[u] for u in np.unique(votes.unit[test])]
-    ladder, tokens = fitted.ladder, problem.tokens(units)
-    plain = ladder.predict(tokens, votes.annotators, consensus=False)[control]
+    ladder, tokens, texts = fitted.ladder, problem.tokens(units), problem.texts and problem.texts(units)
+    plain = ladder.predict(tokens, votes.annotators, consensus=False, texts=texts)[control]
     given = ladder.predict(
-        tokens, votes.annotators, units=units, given=votes.select(visible), consensus=False
+        tokens, votes.annotators, units=units, given=votes.select(visible), consensus=False, texts=texts
     )[control]
     hidden = test & ~visible
     for way, p in {"served": plain.served, **{rung: plain.rungs[rung] for rung in ("pooled", "network")}}.items():

@@ -39,7 +39,7 @@ def run(folder: Path, *, rounds: int) -> Result:
 
         calls = {
             "cached": lambda: ask(task),
-            "ladder": lambda: ladder.predict(tokens, people),
+            "ladder": lambda: ladder.predict(tokens, people, texts=[text]),
             "network": lambda: ladder.committee.scores(tokens),
             "uncached": lambda: ask({**task, "data": {"text": new_text()}}),
             "bare uncached": lambda: ladder.predict(encoder.encode([new_text()]), people),

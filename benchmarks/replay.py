@@ -111,6 +111,7 @@ def _timed_fit(
     votes, began = problem.votes.select(there), time.process_time()
     data = TrainingSet(
         votes=votes, spaces={votes.controls[0]: problem.space}, tokens=problem.tokens, heldout=lambda unit: False,
+        texts=problem.texts,
     )
     fitted = fit(data, config, previous=previous, device=device)
     return fitted, round(time.process_time() - began, 3)
@@ -122,9 +123,10 @@ def _scores(story: Story, ladders: dict[str, Ladder]) -> dict[str, Any]:
     votes, y = problem.votes, problem.y[rows]
     units = np.unique(votes.unit[rows])
     at = np.searchsorted(units, votes.unit[rows]), votes.annotator[rows]
-    tokens = problem.tokens([votes.units[index] for index in units])
+    names = [votes.units[index] for index in units]
+    tokens, texts = problem.tokens(names), problem.texts and problem.texts(names)
     p = {
-        way: ladder.predict(tokens, votes.annotators, consensus=False)[votes.controls[0]].served[at]
+        way: ladder.predict(tokens, votes.annotators, consensus=False, texts=texts)[votes.controls[0]].served[at]
         for way, ladder in ladders.items()
     }
     parts = {

@@ -36,6 +36,7 @@ class TrainingSet:
     spaces: Mapping[str, Space]  # control -> space
     tokens: Callable[[Sequence[str]], list[Tokens]]  # units -> tokens of each
     heldout: Callable[[str], bool]  # unit -> never trained on
+    texts: Callable[[Sequence[str]], Sequence[str]] | None = None  # units -> the text of each, "" where it shows none
     anonymous: Callable[[str], bool] = nobody  # annotator -> nobody whom a later vote could come from
 
 

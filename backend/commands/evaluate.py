@@ -83,8 +83,8 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
         names = [dataset.control(name) for name in arguments.controls or dataset.votes.controls] \
             if arguments.controls is not None else [dataset.control(arguments.control)]
         with progress_bar("evaluating") as progress:
-            tokens = tokens_for(dataset, arguments, settings, cells / "tokens", plan.device, progress)
-            problems = {name: problem_of(dataset, name, tokens, ordered=dataset.ordinal) for name in names}
+            tokens, texts = tokens_for(dataset, arguments, settings, cells / "tokens", plan.device, progress)
+            problems = {name: problem_of(dataset, name, tokens, ordered=dataset.ordinal, texts=texts) for name in names}
             ran, parts = _evaluated(problems, plan, ours, cells, arguments.by_annotator, progress)
     for name, results in parts.items():
         for setting in results["settings"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,9 @@ _PICTURES_AT_ONCE = 32
 
 def tokens_for(
     dataset: Dataset, arguments: Arguments, settings: Settings, folder: Path, device: str, progress: ports.Progress
-) -> TokensOf:
-    """Tokens of every task: of its picture, where the arguments or a usual field name one, else of its text.
+) -> tuple[TokensOf, Mapping[str, str]]:
+    """Tokens of every task: of its picture, where the arguments or a usual field name one, else of its text; and these
+    texts by task.
 
     Raises ClientError and FormatError, in a sentence, for what cannot be read.
     """
@@ -42,16 +44,16 @@ def tokens_for(
         return tokens_of(
             pictures.keys, encoder_id=pictures.id, encoder=lambda: pictures, folder=folder, batch=_PICTURES_AT_ONCE,
             progress=lambda share: progress(share, "encoding pictures"),
-        )
+        ), {}
     texts = texts_of(dataset, arguments.text)
     if not texts:
         progress(0.0, "no content: every task looks the same to a model")
-        return no_content
+        return no_content, {}
     encoder = text_encoder(arguments.encoder or settings.encoder, device)
     return tokens_of(
         texts, encoder_id=encoder.id, encoder=lambda: encoder, folder=folder,
         progress=lambda share: progress(share, "encoding texts"),
-    )
+    ), texts
 
 
 def text_encoder(name: str, device: str) -> Encoder:

@@ -16,6 +16,7 @@ from backend.bootstrap import Services, build_services
 from backend.commands.base import Arguments, Command, find_project, project_argument
 from backend.errors import ClientError, NotFound
 from backend.labeling import LabelConfig, parse_config
+from backend.labeling.content import text_of
 from backend.records import Project, StoredVote, Task
 from backend.registry import Loaded
 from backend.services.rankings import orders, rankers
@@ -89,7 +90,8 @@ def _network_rows(
         raise ClientError("A task without text cannot be predicted: " + ", ".join(
             str(task.id) for task, content in zip(tasks, contents, strict=True) if not content))
     answer = loaded.ladder.predict(
-        services.features.texts(contents), who, units=[str(task.id) for task in tasks], given=as_votes(votes))
+        services.features.texts(contents), who, units=[str(task.id) for task in tasks], given=as_votes(votes),
+        texts=[text_of(content) for content in contents])
     rows = []
     for row, task in enumerate(tasks):
         for control, space in whole_task(loaded.ladder.spaces, config).items():

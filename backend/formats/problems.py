@@ -51,12 +51,17 @@ def texts_of(dataset: Dataset, field: str = "") -> dict[str, str]:
     return texts
 
 
-def problem_of(dataset: Dataset, control: str, tokens: TokensOf, *, ordered: bool = False) -> Problem:
-    """What models compete on. Raises ModelError and FormatError for what cannot be evaluated."""
+def problem_of(
+    dataset: Dataset, control: str, tokens: TokensOf, *, ordered: bool = False, texts: Mapping[str, str] | None = None
+) -> Problem:
+    """What models compete on; `texts` are those of the tasks, where tokens are of texts.
+
+    Raises ModelError and FormatError for what cannot be evaluated.
+    """
     space = space_of(dataset, control, ordered=ordered)
     return make_problem(
         dataset.name, dataset.votes, control, space, tokens, ordinal=dataset.ordinal,
-        gold=dataset.gold.get(control, {}),
+        gold=dataset.gold.get(control, {}), texts=(lambda units: [texts[unit] for unit in units]) if texts else None,
     )
 
 

@@ -62,6 +62,11 @@ def unpack(packed: str) -> Content:
     )
 
 
+def text_of(packed: str) -> str:
+    """The text among what a task shows; "" where there is none."""
+    return unpack(packed).text
+
+
 def modalities_of(media: Sequence[str]) -> tuple[str, ...]:
     """The kinds among media tags, sorted, without repeats; a video is seen and heard."""
     return tuple(sorted({*media, *(["audio"] if "video" in media else [])}))

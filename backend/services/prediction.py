@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from backend.labeling import LabelConfig, in_control_arm, parse_config, task_in_control_arm
+from backend.labeling.content import text_of
 from backend.ports import Clock, Store
 from backend.prediction_names import consensus_version
 from backend.records import Project, StoredVote
@@ -188,7 +189,8 @@ class Prediction:
             [contents[row] for row in rows], encoder_id=trained_on(loaded), seconds=until - self._seconds()
         )
         return {
-            row: ReadyTask(id=int(tasks[row]["id"]), data=tasks[row]["data"], tokens=array, annotators=wanted[row])
+            row: ReadyTask(id=int(tasks[row]["id"]), data=tasks[row]["data"], tokens=array, annotators=wanted[row],
+                           text=text_of(contents[row]))
             for row, array in zip(rows, tokens, strict=True) if array is not None
         }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from backend.labeling import LabelConfig
+from backend.labeling.content import text_of
 from backend.records import Task
 from backend.registry import Loaded
 from backend.services.features import Features
@@ -32,5 +33,6 @@ def ready_tasks(
     contents = {task.id: config.content(task.data, task=task.id) for task in tasks}
     shown = [task for task in tasks if contents[task.id]]
     tokens = features.texts([contents[task.id] for task in shown])
-    return [ReadyTask(id=task.id, data=task.data, tokens=array, annotators=annotators.get(task.id, ()))
+    return [ReadyTask(id=task.id, data=task.data, tokens=array, annotators=annotators.get(task.id, ()),
+                      text=text_of(contents[task.id]))
             for task, array in zip(shown, tokens, strict=True)]

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from backend.labeling import LabelConfig
+from backend.labeling.content import text_of
 from backend.labeling.region_content import Drawn, read_region
 from backend.ports import Store
 from backend.prediction_names import consensus_version, own_version
@@ -69,7 +70,8 @@ def with_regions(
         read = [read_region(config, one.task.data, one.region.drawn, task=one.task.id).content for one in part]
         tokens = _tokens(features, loaded, [content for content in read if content],
                          None if seconds is None else seconds())
-        known = [(one, tokens[content]) for one, content in zip(part, read, strict=True) if content in tokens]
+        known = [(one, tokens[content], text_of(content)) for one, content in zip(part, read, strict=True)
+                 if content and content in tokens]
         for row, who, entries in _answers(loaded, config, offers, known, people, given):
             added.setdefault((row, who), []).extend(entries)
     return [_added(one, task, {who: added.get((row, who), []) for who in (None, *task.annotators)}, loaded.version.name)
@@ -103,22 +105,22 @@ def _tokens(
 
 
 def _answers(
-    loaded: Loaded, config: LabelConfig, offers: Offers, known: Sequence[tuple[_Wanted, Tokens]],
+    loaded: Loaded, config: LabelConfig, offers: Offers, known: Sequence[tuple[_Wanted, Tokens, str]],
     people: Sequence[str], given: Votes,
 ) -> Iterator[tuple[int, str | None, Entries]]:
     """(row of the task, annotator or None, what their prediction carries of a region), for all who are shown it."""
     if not known:
         return
     made = loaded.ladder.predict(
-        [tokens for _, tokens in known], people, given=given,
-        units=[f"{one.task.id}/{one.region.place}" for one, _ in known])
+        [tokens for _, tokens, _ in known], people, given=given, texts=[text for _, _, text in known],
+        units=[f"{one.task.id}/{one.region.place}" for one, _, _ in known])
     width = len(people) + 1  # the last column is the consensus
     rows = {name: np.concatenate([each.served, each.consensus[:, None]], axis=1).reshape(len(known) * width, -1)
             for name, each in made.items()}  # (R * (A + 1), C)
     of_region = np.repeat(np.arange(len(known)), width).tolist()
-    decided = offers.answers(rows, [one.task.data for one, _ in known], of_region)
+    decided = offers.answers(rows, [one.task.data for one, _, _ in known], of_region)
     column: dict[str | None, int] = {who: at for at, who in enumerate([*people, None])}
-    for at, (one, _) in enumerate(known):
+    for at, (one, _, _) in enumerate(known):
         identifier = _id(one.region)
         for who, drawn in one.shown.items():
             answer = decided[at * width + column[who]]

@@ -42,6 +42,7 @@ class ReadyTask:
     data: Mapping[str, Any]
     tokens: Tokens  # (T, D)
     annotators: Sequence[str]
+    text: str = ""  # that it shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,7 @@ def predict(
     annotators = sorted({annotator for task in tasks for annotator in task.annotators})
     predictions = ladder.predict(
         [task.tokens for task in tasks], annotators, units=[str(task.id) for task in tasks], given=as_votes(given),
+        texts=[task.text for task in tasks],
     )
     column = {annotator: index for index, annotator in enumerate(annotators)}
     pairs = [(row, annotator) for row, task in enumerate(tasks) for annotator in task.annotators]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from backend.errors import JobFailed
 from backend.labeling import LabelConfig, parse_config
+from backend.labeling.content import text_of
 from backend.ports import Clock, Progress, Store
 from backend.records import Project, Verdict, Version
 from backend.registry import Loaded, Registry
@@ -231,6 +232,7 @@ class Training:
 
         return TrainingSet(
             votes=material.votes, spaces=material.spaces, tokens=tokens,
+            texts=lambda units: [text_of(material.texts[unit]) for unit in units],
             heldout=_heldout(project, self._settings.heldout_percent),
             anonymous=lambda annotator: not is_account(annotator),
         )

@@ -33,6 +33,7 @@ from model.qumab.slots import lay_out
 from model.qumab.training import History, train, vote_weights
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 _ENOUGH_SCORED = 20  # votes of a fold given without a pre-annotation; with fewer, all votes of the fold are looked at
 
 _NEW_SHARE = 0.05  # newcomers matter when they have more of the votes than this
@@ -58,9 +59,12 @@ class CrossFit:
 
 def crossfit(
     dataset: Dataset, store: TokenStore, config: LadderConfig, *, previous: Ladder | None, device: str,
-    progress: Callable[[float], None],
+    progress: Callable[[float], None], features: Singles | None = None,
 ) -> CrossFit:
-    """Fit every rung without each fold in turn. `previous` is grown and trained on where its shape allows it.
+    """Fit every rung without each fold in turn. `features` (U, F) is what the pooled rung reads; by default the mean
+    tokens.
+
+    `previous` is grown and trained on where its shape allows it.
 
     A few new votes are learned in a few steps, on their units and some drawn from all others, so that an annotator who
     labels on does not wait for a training over everything; what they cannot change much is kept (`kept`). All units are
@@ -73,6 +77,7 @@ def crossfit(
     left as they were), so while they matter it takes as long as one from scratch and is stopped on them as much as on
     all others. It takes as long where a control has other classes than before.
     """
+    read = store.mean_tokens if features is None else features
     members = dataset.folds * dataset.members_per_fold
     votes_now, begun, seen = _training_votes(dataset), _by_control(dataset), see(dataset, store.mean_tokens)
     warm = (
@@ -93,10 +98,12 @@ def crossfit(
     votes, penalties = {}, {}
     for name in dataset.controls:
         targets = dataset.rows(name, (dataset.fold >= 0) & (dataset.fold < dataset.folds))
-        penalties[name], models = _pick_penalty(dataset, name, store, kept[name].pooled if name in kept else None)
+        penalties[name], models = _pick_penalty(
+            dataset, name, read, read.shape[1] > store.dim, kept[name].pooled if name in kept else None
+        )
         rungs = {
             "prior": _prior_scores(dataset, name, targets, config),
-            "pooled": _pooled_scores(dataset, targets, models, store),
+            "pooled": _pooled_scores(dataset, targets, models, read),
         }
         votes[name] = OutOfSample(targets=targets, fold=dataset.fold[targets.unit], rungs=rungs)
     committee, history = _train(
@@ -137,7 +144,7 @@ def _sides(dataset: Dataset, name: str, fold: int) -> tuple[Targets, Targets]:
 
 
 def _pick_penalty(
-    dataset: Dataset, name: str, store: TokenStore, kept: Pooled | None = None
+    dataset: Dataset, name: str, features: Singles, surface: bool, kept: Pooled | None = None
 ) -> tuple[float, list[Pooled]]:
     """The penalty with the least out-of-sample loss, or that which is kept, and the models of all folds for it."""
     people = len(dataset.annotators)
@@ -146,10 +153,10 @@ def _pick_penalty(
     models: list[Pooled | None] = [kept] * dataset.folds
     for penalty in PENALTIES[::-1] if kept is None else (kept.penalty,):
         fitted = [
-            fit_pooled(store.mean_tokens, learn, people, penalty, start)
+            fit_pooled(features, learn, people, penalty, start, surface=surface)
             for (learn, _), start in zip(sides, models, strict=True)
         ]
-        loss = sum(_check_loss(model, store, check) for (_, check), model in zip(sides, fitted, strict=True))
+        loss = sum(_check_loss(model, features, check) for (_, check), model in zip(sides, fitted, strict=True))
         if best is None or loss < best[0]:
             best = (loss, penalty, fitted)
         models = list(fitted)  # from strong to weak, each starts where the one before ended
@@ -157,10 +164,10 @@ def _pick_penalty(
     return best[1], best[2]
 
 
-def _check_loss(model: Pooled, store: TokenStore, check: Targets) -> float:
+def _check_loss(model: Pooled, features: Singles, check: Targets) -> float:
     """Nats that a model pays for the votes of one fold."""
     weight = _preferably_scored(check, np.zeros(len(check), np.int64))
-    return float(loss_and_slope(check.space, model.votes(store.mean_tokens, check), check.y)[0] @ weight)
+    return float(loss_and_slope(check.space, model.votes(features, check), check.y)[0] @ weight)
 
 
 def _prior_scores(dataset: Dataset, name: str, targets: Targets, config: LadderConfig) -> Floats:
@@ -173,11 +180,11 @@ def _prior_scores(dataset: Dataset, name: str, targets: Targets, config: LadderC
     return scores
 
 
-def _pooled_scores(dataset: Dataset, targets: Targets, models: list[Pooled], store: TokenStore) -> Floats:
+def _pooled_scores(dataset: Dataset, targets: Targets, models: list[Pooled], features: Singles) -> Floats:
     scores = np.empty(targets.y.shape, np.float64)
     for fold, model in enumerate(models):
         here = dataset.fold[targets.unit] == fold
-        scores[here] = model.votes(store.mean_tokens, targets.select(here))
+        scores[here] = model.votes(features, targets.select(here))
     return scores
 
 

@@ -19,7 +19,7 @@ from model.ensemble.crossfit import CrossFit, crossfit
 from model.ensemble.gap_rungs import OutOfSample
 from model.ensemble.gaps import Gaps, fit_gaps
 from model.ensemble.latent import fit_latent
-from model.ensemble.pooled import fit_pooled
+from model.ensemble.pooled import fit_pooled, with_surface
 from model.ensemble.predictor import Ladder
 from model.ensemble.prior import fit_prior
 from model.ensemble.scores import to_probabilities
@@ -68,13 +68,15 @@ def fit(
         dataset.units, data.tokens, trained=~dataset.heldout, resident_mb=config.resident_mb,
         device=torch.device(device),
     )
+    texts = None if data.texts is None else data.texts(dataset.units)
+    features = with_surface(store.mean_tokens, texts if texts is not None and any(texts) else None)
     progress(0.05, "training")
     result = crossfit(
-        dataset, store, config, previous=previous, device=device,
+        dataset, store, config, previous=previous, device=device, features=features,
         progress=lambda share: progress(0.05 + 0.85 * share, "training"),
     )
     progress(0.92, "stacking and calibrating")
-    controls = {name: _fit_control(dataset, name, store, result, config) for name in dataset.controls}
+    controls = {name: _fit_control(dataset, name, features, store.dim, result, config) for name in dataset.controls}
     ladder = Ladder(
         annotators=dataset.annotators, controls=controls, committee=result.committee, dim=store.dim, config=config,
         learned=result.learned, begun=result.begun, seen=result.seen,
@@ -93,24 +95,24 @@ def fit(
 
 
 def _fit_control(
-    dataset: Dataset, name: str, store: TokenStore, result: CrossFit, config: LadderConfig
+    dataset: Dataset, name: str, features: NDArray[np.float32], dim: int, result: CrossFit, config: LadderConfig
 ) -> ControlState:
     """The rungs fitted again on all training votes, and the stack on their out-of-sample scores or as it was kept."""
     learn = dataset.rows(name, ~dataset.heldout)
-    people = len(dataset.annotators)
+    people, surface = len(dataset.annotators), features.shape[1] > dim
     item, kept = result.votes[name], result.kept.get(name)
     prior = fit_prior(learn, people, config.prior_strength)
     latent = fit_latent(learn, people, config.confusion_strength)
     panel = np.bincount(dataset.controls[name].annotator, minlength=people)[:people] > 0
     if kept is not None and kept.gaps is not None:
-        pooled = fit_pooled(store.mean_tokens, learn, people, result.penalties[name], kept.pooled)
+        pooled = fit_pooled(features, learn, people, result.penalties[name], kept.pooled, surface=surface)
         return replace(kept, prior=prior, pooled=pooled, panel=panel, gaps=replace(kept.gaps, latent=latent))
     stack = _stack(item, item.targets.scored, people, config)
     scored = item.targets.scored
     pooled_scores = stack.pool_votes({r: s[scored] for r, s in item.rungs.items()}, item.targets.annotator[scored])
     return ControlState(
         space=learn.space, prior=prior, stack=stack, panel=panel,
-        pooled=fit_pooled(store.mean_tokens, learn, people, result.penalties[name]),
+        pooled=fit_pooled(features, learn, people, result.penalties[name], surface=surface),
         spread=fit_spread(learn.space, pooled_scores, item.targets.unit[scored], item.targets.y[scored]),
         gaps=fit_gaps(item, latent, stack, scored, people, config),
     )

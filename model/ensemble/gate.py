@@ -69,7 +69,7 @@ def judge(
     elif published is None:
         found = _verdict(_against_rung(heldout, "prior", tasks), votes, "the annotator prior", config)
     else:
-        old = score_heldout(published, dataset, data.tokens)
+        old = score_heldout(published, dataset, data.tokens, data.texts)
         found = _of_versions(heldout, old, published, tasks, votes, behind, config)
     return found if published is None else replace(found, figures={"behind": behind, **found.figures})
 

@@ -43,7 +43,10 @@ def _widened(state: ControlState, people: int) -> ControlState:
     assert state.gaps is not None and state.gaps.factors is not None
     return replace(
         state, stack=_of_more(state.stack, people),
-        pooled=replace(state.pooled, bias=rows_for(state.pooled.bias, people)),
+        pooled=replace(
+            state.pooled, bias=rows_for(state.pooled.bias, people),
+            own=None if state.pooled.own is None else rows_for(state.pooled.own, people),
+        ),
         gaps=replace(
             state.gaps, few=_of_more(state.gaps.few, people), many=_of_more(state.gaps.many, people),
             factors=replace(state.gaps.factors, weight=rows_for(state.gaps.factors.weight, people)),

@@ -1,12 +1,21 @@
-"""Rung 2, pooled content plus annotator bias: a regularised logistic model on the mean token of a unit.
+"""Pooled content plus annotator bias: a regularised logistic model of what a unit shows and how its text is written.
 
-    score[b, a, c] = f[b] . W[c] + bias[c] + own[a, c],      f = standardised mean token
+    score[b, a, c] = f[b] . W[c] + bias[c] + own[a, c] + g[b] . V[a, c]
 
-fitted by L-BFGS on the weighted log-likelihood with Gaussian priors on W and on the own biases; single choice by
-softmax, several choices by one Bernoulli a class. It knows what annotators have in common and how lenient each is,
-nothing more: the bar that a model of individual behaviour has to pass.
+f are standardised features, the mean token and the surface of the text (`model.encoders.surface`); g are the plain
+ones among the latter. W is everybody's, own and V are each annotator's. W and own have Gaussian priors. V has a prior
+that is strict with many small weights and mild with a large one (Student's t, over the classes of one feature):
 
-Shape legend: U units, D dim, A annotators, C classes, N votes.
+    alpha sum over a, k of log(1 + tau |V[a, k]|^2 / (2 alpha)),     precision tau near 0
+
+so that somebody for whom a question mark settles the label is learned from a few dozen votes, and nobody else pays for
+it. Fitted by L-BFGS on the weighted log-likelihood; single choice by softmax, several choices by one Bernoulli a class.
+
+Invariants: units without text, projects without any and checkpoints from before surface was read have no V; features
+that do not vary say nothing.
+
+Shape legend: U units, D dim of a token, S of the surface, F = D + S features, K plain ones, A annotators, C classes,
+N votes.
 """
 
 from __future__ import annotations
@@ -17,13 +26,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 
 from model.dataset import Targets, Tokens
+from model.encoders.surface import PLAIN, WIDTH, surface
 from model.ensemble.scores import loss_and_slope
 
 Floats = NDArray[np.float64]
 PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)  # precisions of the prior on W to pick from
 _BIAS_PRECISION = 1.0
+_OWN_PRECISION, _OWN_TAIL = 200.0, 2.0  # tau and alpha
+# What features of the surface count beside those of tokens: a precision of W that is 1 / share^2 times as high.
+_PLAIN_SHARE, _HASHED_SHARE = 0.5, 0.25
+_RARE = 0.15  # a surface feature varies at least as much, so that one that is seen twice does not shout
 
 
 def mean_tokens(tokens: Sequence[Tokens], dim: int) -> NDArray[np.float32]:
@@ -31,69 +46,141 @@ def mean_tokens(tokens: Sequence[Tokens], dim: int) -> NDArray[np.float32]:
     return np.array([array.mean(0, dtype=np.float32) for array in tokens], dtype=np.float32).reshape(-1, dim)
 
 
+def with_surface(means: NDArray[np.float32], texts: Sequence[str] | None) -> NDArray[np.float32]:
+    """Features (U, F) of mean tokens (U, D) and the texts that units show; (U, D) where nothing is known of these."""
+    return means if texts is None else np.concatenate([means, surface(texts)], axis=1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooled:
-    """The fitted rung of one control."""
+    """The fitted base model of one control."""
 
-    centre: Floats  # (D,)
-    scale: Floats  # (D,)
-    weight: Floats  # (D, C)
+    centre: Floats  # (F,)
+    scale: Floats  # (F,)
+    weight: Floats  # (F, C)
     bias: Floats  # (A + 1, C), the last row for an unknown annotator
     penalty: float = 0.0  # that it was fitted with; 0 in a checkpoint from before it was kept
-
-    def content(self, features: NDArray[np.floating]) -> Floats:
-        """The part that all annotators share, (B, C), of mean tokens (B, D)."""
-        return np.asarray((features - self.centre) * self.scale @ self.weight)
-
-    def votes(self, features: NDArray[np.floating], targets: Targets) -> Floats:
-        """Scores (N, C) of single votes, of mean tokens (U, D) that `targets.unit` points into."""
-        used, row = np.unique(targets.unit, return_inverse=True)
-        return np.asarray(self.content(features[used])[row] + self.bias[targets.annotator])
+    own: Floats | None = None  # (A + 1, K, C), V with zeros in the last row; None: no surface is read
 
     def scores(self, features: NDArray[np.floating]) -> Floats:
-        """(B, A + 1, C)."""
-        return self.content(features)[:, None] + self.bias
+        """(B, A + 1, C), of features (B, F) or of mean tokens (B, D) where nothing is known of the texts."""
+        f = self._standardised(features)
+        found: Floats = (f @ self.weight)[:, None] + self.bias
+        return found if self.own is None else found + np.asarray(np.tensordot(_plain(f), self.own, ([1], [1])))
+
+    def votes(self, features: NDArray[np.floating], targets: Targets) -> Floats:
+        """Scores (N, C) of single votes, of features (U, F) that `targets.unit` points into."""
+        used, row = np.unique(targets.unit, return_inverse=True)
+        f = self._standardised(features[used])
+        found: Floats = (f @ self.weight)[row] + self.bias[targets.annotator]
+        if self.own is None:
+            return found
+        rules = np.asarray(_layout(_plain(f)[row], targets.annotator, len(self.own)) @ _flat(self.own), np.float64)
+        return found + rules
+
+    def content(self, features: NDArray[np.floating]) -> Floats:
+        """The part that all annotators share, (B, C)."""
+        return np.asarray(self._standardised(features) @ self.weight)
+
+    def _standardised(self, features: NDArray[np.floating]) -> Floats:
+        known = features.shape[1]  # the rest, where it was not told, is as on average
+        f = (features - self.centre[:known]) * self.scale[:known]
+        return f if known == len(self.centre) else np.pad(f, ((0, 0), (0, len(self.centre) - known)))
+
+
+def _plain(f: Floats) -> Floats:
+    """The plain features (B, K) on their own scale among standardised ones (B, F)."""
+    start = f.shape[1] - WIDTH
+    return np.asarray(f[:, start : start + PLAIN] / _PLAIN_SHARE)
+
+
+def _flat(own: Floats) -> Floats:
+    return own.reshape(-1, own.shape[-1])
+
+
+def _layout(plain: Floats, annotator: NDArray[np.int64], people: int) -> csr_array:
+    """(N, people * K): each vote's plain features (N, K) in the columns of who gave it, none where that is nobody."""
+    votes, width = plain.shape
+    known = annotator < people
+    columns = np.minimum(annotator, people - 1)[:, None] * width + np.arange(width)
+    data = np.where(known[:, None], plain, 0.0)
+    return csr_array((data.ravel(), columns.ravel(), np.arange(votes + 1) * width), shape=(votes, people * width))
 
 
 def _generic_too(own: Floats) -> Floats:
-    """Own biases (A, C) with a row for votes that nobody's bias explains, (A + 1, C)."""
-    return np.vstack([own, np.zeros((1, own.shape[1]))])
+    """Own parts (A, ...) with a row for votes that nobody's part explains, (A + 1, ...)."""
+    return np.concatenate([own, np.zeros((1, *own.shape[1:]))])
+
+
+def _scales(f: Floats, tokens: int) -> tuple[Floats, Floats]:
+    """Centre and scale (F,) of features (U, F), the first `tokens` of which are of the mean token."""
+    centre, spread = (f.mean(0), f.std(0)) if len(f) else (np.zeros(f.shape[1]), np.zeros(f.shape[1]))
+    varies = spread > 1e-4  # a constant feature says nothing
+    least = np.full(f.shape[1], 1e-4)
+    least[tokens:] = np.maximum(_RARE * np.abs(f[:, tokens:]).max(0, initial=0.0), 1e-4)
+    scale = np.where(varies, 1.0 / np.maximum(spread, least), 0.0)
+    scale[tokens : tokens + PLAIN] *= _PLAIN_SHARE
+    scale[tokens + PLAIN :] *= _HASHED_SHARE
+    return centre, scale
 
 
 def fit_pooled(
-    features: NDArray[np.floating], targets: Targets, annotators: int, penalty: float, start: Pooled | None = None
+    features: NDArray[np.floating], targets: Targets, annotators: int, penalty: float, start: Pooled | None = None,
+    *, surface: bool = False,
 ) -> Pooled:
-    """Fit on mean tokens (U, D) of all units that `targets.unit` points into; `start` only makes it faster."""
+    """Fit on features (U, F) of all units that `targets.unit` points into; `start` only makes it faster.
+
+    `surface`: the last of them are of the text.
+    """
     used, row = np.unique(targets.unit, return_inverse=True)
     f = features[used].astype(np.float64)
-    centre, spread = (f.mean(0), f.std(0)) if len(f) else (np.zeros(f.shape[1]), np.zeros(f.shape[1]))
-    scale = np.where(spread > 1e-4, 1.0 / np.maximum(spread, 1e-4), 0.0)  # a constant feature says nothing
+    centre, scale = _scales(f, f.shape[1] - WIDTH if surface else f.shape[1])
     f = (f - centre) * scale
-    d, c = f.shape[1], targets.y.shape[1]
-    split = (d * c, d * c + c)
+    d, c, k = f.shape[1], targets.y.shape[1], PLAIN if surface else 0
+    ends = np.cumsum([d * c, c, annotators * c, annotators * k * c])
+    layout = _layout(_plain(f)[row], targets.annotator, annotators) if k and annotators else None
+    back = None if layout is None else layout.T.tocsr()
+
+    def parts(flat: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        weight, bias, own, rules = np.split(flat, ends[:-1])
+        return weight.reshape(d, c), bias, own.reshape(annotators, c), rules.reshape(annotators * k, c)
 
     def objective(flat: Floats) -> tuple[float, Floats]:
-        weight, bias, own = flat[: split[0]].reshape(d, c), flat[split[0] : split[1]], flat[split[1] :].reshape(-1, c)
+        weight, bias, own, rules = parts(flat)
         scores = (f @ weight)[row] + bias + _generic_too(own)[targets.annotator]
+        if layout is not None:
+            scores += layout @ rules
         loss, slope = loss_and_slope(targets.space, scores, targets.y)
         slope = slope * targets.weight[:, None]  # (N, C)
-        by_unit = np.stack([np.bincount(row, weights=slope[:, k], minlength=len(used)) for k in range(c)], 1)
+        by_unit = np.stack([np.bincount(row, weights=slope[:, j], minlength=len(used)) for j in range(c)], 1)
         by_annotator = np.stack(
-            [np.bincount(targets.annotator, weights=slope[:, k], minlength=annotators) for k in range(c)], 1
+            [np.bincount(targets.annotator, weights=slope[:, j], minlength=annotators) for j in range(c)], 1
         )[:annotators]
         value = float(loss @ targets.weight) + 0.5 * penalty * np.square(weight).sum()
         value += 0.5 * _BIAS_PRECISION * np.square(own).sum()
-        gradient = (f.T @ by_unit + penalty * weight, slope.sum(0), by_annotator + _BIAS_PRECISION * own)
+        by_rule = rules
+        if back is not None:
+            size = 1.0 + _OWN_PRECISION / (2.0 * _OWN_TAIL) * np.square(rules).sum(1, keepdims=True)
+            value += _OWN_TAIL * np.log(size).sum()
+            by_rule = back @ slope + _OWN_PRECISION * rules / size
+        gradient = (f.T @ by_unit + penalty * weight, slope.sum(0), by_annotator + _BIAS_PRECISION * own, by_rule)
         return value, np.concatenate([part.ravel() for part in gradient])
 
-    begin = np.zeros(split[1] + annotators * c)
-    if start is not None:
-        begin[: split[0]] = start.weight.ravel()
-        begin[split[0] : split[1]] = start.bias[-1]
-        begin[split[1] :] = (start.bias[:-1] - start.bias[-1]).ravel()
+    begin = _begin(start, (d, c, annotators, k), ends[-1])
     found = minimize(objective, begin, jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-7})
-    bias, own = found.x[split[0] : split[1]], found.x[split[1] :].reshape(annotators, c)
+    weight, bias, own, rules = parts(found.x)
     return Pooled(
-        centre=centre, scale=scale, weight=found.x[: split[0]].reshape(d, c), bias=np.vstack([bias + own, bias]),
-        penalty=penalty,
+        centre=centre, scale=scale, weight=weight, bias=np.vstack([bias + own, bias]), penalty=penalty,
+        own=_generic_too(rules.reshape(annotators, k, c)) if surface else None,
     )
+
+
+def _begin(start: Pooled | None, shape: tuple[int, int, int, int], size: int) -> Floats:
+    """Where the search begins: at zero, or at an earlier fit as far as it is of the same shape."""
+    d, c, annotators, k = shape
+    begin = np.zeros(size)
+    if start is None or start.weight.shape != (d, c) or len(start.bias) != annotators + 1:
+        return begin
+    own = start.bias[:-1] - start.bias[-1]
+    rules = np.zeros((annotators, k, c)) if start.own is None else start.own[:-1]
+    return np.concatenate([start.weight.ravel(), start.bias[-1], own.ravel(), rules.ravel()])

@@ -22,7 +22,7 @@ from model.ensemble.factors import Factors
 from model.ensemble.gaps import Gaps
 from model.ensemble.given import GivenVotes, given_votes, no_votes
 from model.ensemble.latent import LatentClasses
-from model.ensemble.pooled import Pooled, mean_tokens
+from model.ensemble.pooled import Pooled, mean_tokens, with_surface
 from model.ensemble.scores import to_scores
 from model.ensemble.seen import Seen
 from model.ensemble.seen import from_arrays as seen_from_arrays
@@ -85,13 +85,14 @@ class Ladder:
 
     def predict(
         self, tokens: Sequence[Tokens], annotators: Sequence[str], *, units: Sequence[str] | None = None,
-        given: Votes | None = None, consensus: bool = True,
+        given: Votes | None = None, consensus: bool = True, texts: Sequence[str] | None = None,
     ) -> dict[str, ControlPrediction]:
         """Probabilities for B units and the annotators asked for.
 
         `tokens`: B arrays (T_i, D). `units` names them, so that the votes in `given` can be found: they say something
         about the votes of all others (never about that of who gave them), and count in the consensus as what they are.
-        Without `consensus`, its rows are left at 0 and cost nothing. Raises ModelError for
+        `texts` are what the units show, "" where that is no text; without them the surface of texts counts as an
+        average one. Without `consensus`, its rows are left at 0 and cost nothing. Raises ModelError for
         tokens of another dimension or with NaN, and for `given` without `units`. Without a network nothing is answered.
         """
         if not self.reads:
@@ -100,28 +101,29 @@ class Ladder:
             raise ModelError("given votes can be used only when the units are named")
         names = list(units) if units is not None else [f"at position {row}" for row in range(len(tokens))]
         check_tokens(names, tokens, self.dim)
-        return self._answers(tokens, annotators, names, (given,), consensus)[0]
+        return self._answers(tokens, annotators, names, (given,), consensus, texts)[0]
 
     def predict_both(
-        self, tokens: Sequence[Tokens], annotators: Sequence[str], *, units: Sequence[str], given: Votes
+        self, tokens: Sequence[Tokens], annotators: Sequence[str], *, units: Sequence[str], given: Votes,
+        texts: Sequence[str] | None = None,
     ) -> tuple[dict[str, ControlPrediction], dict[str, ControlPrediction]]:
         """What `predict` answers from content alone and with `given`, without a consensus; content is read once."""
         if not self.reads:
             return {}, {}
         check_tokens(units, tokens, self.dim)
-        alone, conditioned = self._answers(tokens, annotators, units, (None, given), consensus=False)
+        alone, conditioned = self._answers(tokens, annotators, units, (None, given), False, texts)
         return alone, conditioned
 
     def _answers(
         self, tokens: Sequence[Tokens], annotators: Sequence[str], units: Sequence[str],
-        situations: Sequence[Votes | None], consensus: bool,
+        situations: Sequence[Votes | None], consensus: bool, texts: Sequence[str] | None,
     ) -> list[dict[str, ControlPrediction]]:
         """The answers in each situation; at most one, the last, has given votes."""
         parts: list[dict[str, list[ControlPrediction]]] = [{name: [] for name in self.controls} for _ in situations]
         for start in range(0, max(1, len(tokens)), _BATCH_UNITS):
             part = slice(start, start + _BATCH_UNITS)
             votes = [{name: self._given(name, units[part], each) for name in self.controls} for each in situations]
-            scores = self._rung_scores(tokens[part], votes[-1])
+            scores = self._rung_scores(tokens[part], votes[-1], None if texts is None else texts[part])
             for found, theirs, given in zip(parts, votes, situations, strict=True):
                 for name, state in self.controls.items():
                     rungs = scores[name]
@@ -133,12 +135,12 @@ class Ladder:
         return [{name: _concatenate(batches) for name, batches in found.items()} for found in parts]
 
     def _rung_scores(
-        self, tokens: Sequence[Tokens], votes: Mapping[str, GivenVotes]
+        self, tokens: Sequence[Tokens], votes: Mapping[str, GivenVotes], texts: Sequence[str] | None
     ) -> dict[str, dict[str, Floats]]:
         """control -> rung -> scores (B, P + 1, C); all but those of `others` and `factors`."""
         given = {name: _columns(item) for name, item in votes.items() if item.has.any()}
         alone, conditioned = self.committee.scores_given(tokens, given)
-        features = mean_tokens(tokens, self.dim)
+        features = self._features(tokens, texts)
         found = {}
         for name, state in self.controls.items():
             found[name] = {
@@ -149,6 +151,12 @@ class Ladder:
             if state.gaps is not None:
                 found[name]["conditioned"] = conditioned[name]
         return found
+
+    def _features(self, tokens: Sequence[Tokens], texts: Sequence[str] | None) -> NDArray[np.float32]:
+        """What the pooled rungs read, (B, F)."""
+        means = mean_tokens(tokens, self.dim)
+        reads = any(state.pooled.own is not None for state in self.controls.values())
+        return with_surface(means, texts) if reads else means
 
     def _given(self, control: str, units: Sequence[str], given: Votes | None) -> GivenVotes:
         space = self.controls[control].space
@@ -224,7 +232,8 @@ def _arrays(state: ControlState) -> checkpoint.Arrays:
         "gaps.few": state.gaps.few.bias, "gaps.many": state.gaps.many.bias,
         **({} if state.gaps.factors is None else {"gaps.factors": state.gaps.factors.weight}),
     }
-    return gaps | {
+    own = {} if state.pooled.own is None else {"pooled.own": state.pooled.own}
+    return gaps | own | {
         "prior": state.prior, "bias": state.stack.bias, "panel": state.panel, "pooled.centre": state.pooled.centre,
         "pooled.scale": state.pooled.scale, "pooled.weight": state.pooled.weight, "pooled.bias": state.pooled.bias,
     }
@@ -240,6 +249,7 @@ def _control(arrays: checkpoint.Arrays, index: int, item: Mapping[str, Any]) -> 
         pooled=Pooled(
             centre=part["pooled.centre"], scale=part["pooled.scale"], weight=part["pooled.weight"],
             bias=part["pooled.bias"], penalty=float(item.get("penalty", 0.0)),
+            own=arrays.get(f"control.{index}.pooled.own"),
         ),
         stack=Stack(weights=item["weights"], temperature=item["temperature"], bias=part["bias"]),
         panel=part["panel"],

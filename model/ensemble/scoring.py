@@ -20,6 +20,7 @@ from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 TokensOf = Callable[[Sequence[str]], list[Tokens]]
+TextsOf = Callable[[Sequence[str]], Sequence[str]]
 _BATCH_UNITS = 512
 
 
@@ -48,7 +49,9 @@ class Scored:
         return log_losses(space, renormalised(p) if space.kind is ValueKind.CLASS else p, y)
 
 
-def score_heldout(ladder: Ladder, dataset: Dataset, tokens: TokensOf) -> dict[str, Scored]:
+def score_heldout(
+    ladder: Ladder, dataset: Dataset, tokens: TokensOf, texts: TextsOf | None = None
+) -> dict[str, Scored]:
     """control -> its scored votes on held-out units, as `ladder` (maybe an older one) predicts them.
 
     Controls that the ladder lacks are left out. A class that it does not know gets probability 0; what it gives to a
@@ -56,7 +59,9 @@ def score_heldout(ladder: Ladder, dataset: Dataset, tokens: TokensOf) -> dict[st
     """
     sheet = _Sheet(ladder, dataset, gaps=False)
     for batch, names in sheet.batches():
-        sheet.enter(batch, ladder.predict(tokens(names), dataset.annotators, units=names, consensus=False))
+        sheet.enter(batch, ladder.predict(
+            tokens(names), dataset.annotators, units=names, consensus=False, texts=texts and texts(names)
+        ))
     return sheet.scored()
 
 
@@ -68,7 +73,9 @@ def score_both(ladder: Ladder, dataset: Dataset, data: TrainingSet) -> tuple[dic
     given = data.votes.select(theirs[data.votes.unit])
     sheets = _Sheet(ladder, dataset, gaps=False), _Sheet(ladder, dataset, gaps=True)
     for batch, names in sheets[0].batches():
-        answers = ladder.predict_both(data.tokens(names), dataset.annotators, units=names, given=given)
+        answers = ladder.predict_both(
+            data.tokens(names), dataset.annotators, units=names, given=given, texts=data.texts and data.texts(names)
+        )
         for sheet, answer in zip(sheets, answers, strict=True):
             sheet.enter(batch, answer)
     return sheets[0].scored(), sheets[1].scored()

@@ -121,7 +121,7 @@ def make_fold(problem: Problem, training: NDArray[np.bool_], seed: int, device: 
 
     return Fold(
         votes=votes, space=problem.space, annotators=problem.votes.annotators, units=units, tokens=tokens,
-        features=features, seed=seed, device=device,
+        features=features, seed=seed, device=device, texts=problem.texts,
     )
 
 

@@ -83,7 +83,10 @@ class _ReadyControl:
 
     def answer(self, units: Sequence[str], visible: Votes | None) -> Answers:
         tokens = self.problem.tokens(units)
-        found = self.ladder.predict(tokens, self.problem.votes.annotators, units=units, given=self.seen)[self.control]
+        found = self.ladder.predict(
+            tokens, self.problem.votes.annotators, units=units, given=self.seen,
+            texts=self.problem.texts and self.problem.texts(units),
+        )[self.control]
         ways = {"served": found.served, "network": found.network}
         return Answers(p=dict(zip(self.models, (ways[way] for way in OURS), strict=False)), consensus=found.consensus)
 
@@ -96,10 +99,11 @@ def _joint_job(problems: Problems, job: Job, plan: Plan, ours: Ours) -> dict[str
         for name, problem in problems.items()
     ])
     spaces = {name: problem.space for name, problem in problems.items()}
-    tokens = next(iter(problems.values())).tokens
+    any_one = next(iter(problems.values()))
     began = time.perf_counter()
     result = fit(
-        TrainingSet(votes=training, spaces=spaces, tokens=tokens, heldout=lambda unit: False),
+        TrainingSet(votes=training, spaces=spaces, tokens=any_one.tokens, texts=any_one.texts,
+                    heldout=lambda unit: False),
         replace(ours.config, seed=job.seed), device=plan.device,
     )
     seconds = round(time.perf_counter() - began, 3)

@@ -26,7 +26,10 @@ class _ReadyLadder:
     notes: Mapping[str, Any]
 
     def answer(self, units: Sequence[str], visible: Votes | None) -> Answers:
-        found = self.ladder.predict(self.fold.tokens(units), self.fold.annotators, units=units, given=visible)
+        found = self.ladder.predict(
+            self.fold.tokens(units), self.fold.annotators, units=units, given=visible,
+            texts=self.fold.texts and self.fold.texts(units),
+        )
         ours = found[self.control]
         ways = {"served": ours.served, "network": ours.network}
         return Answers(p=dict(zip(self.models, (ways[way] for way in OURS), strict=False)), consensus=ours.consensus)
@@ -50,6 +53,7 @@ class Ours:
         control = fold.votes.controls[0]
         data = TrainingSet(
             votes=fold.votes, spaces={control: fold.space}, tokens=fold.tokens, heldout=lambda unit: False,
+            texts=fold.texts,
         )
         result = fit(data, replace(self.config, seed=fold.seed), device=fold.device)
         figures = result.figures["controls"][control]

@@ -24,6 +24,7 @@ from model.spaces import SingleChoice, Space
 from model.votes import Votes
 
 TokensOf = Callable[[Sequence[str]], list[NDArray[Any]]]
+TextsOf = Callable[[Sequence[str]], Sequence[str]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,6 +37,7 @@ class Problem:
     tokens: TokensOf  # units -> (T_i, D) each
     ordinal: bool = False  # the classes of a single choice stand in order
     gold: Mapping[str, str] = field(default_factory=dict)  # unit -> class
+    texts: TextsOf | None = None  # units -> the text that each shows
     tasks: tuple[str, ...] = ()  # tasks without a vote here that are split and resampled with the others all the same
 
     @cached_property
@@ -81,7 +83,7 @@ class Problem:
 
 def make_problem(
     name: str, votes: Votes, control: str, space: Space, tokens: TokensOf, *, ordinal: bool = False,
-    gold: Mapping[str, str] | None = None,
+    gold: Mapping[str, str] | None = None, texts: TextsOf | None = None,
 ) -> Problem:
     """The current votes of one control. Raises NotEnoughVotes when fewer than two tasks have a usable vote."""
     if not space.classes:
@@ -100,7 +102,7 @@ def make_problem(
     return Problem(
         name=name, votes=kept, space=space, tokens=tokens,
         ordinal=isinstance(space, SingleChoice) and (ordinal or space.ordered),
-        gold=dict(gold or {}),
+        gold=dict(gold or {}), texts=texts,
     )
 
 

@@ -141,7 +141,9 @@ class Explanations:
                 loaded.ladder.committee, tokens, places, [index[each] for each in who],
                 in_time=lambda: until is None or self._seconds() < until,
             )
-            served = loaded.ladder.predict([tokens], who, units=[str(task_id)], given=as_votes(votes), consensus=False)
+            served = loaded.ladder.predict(
+                [tokens], who, units=[str(task_id)], given=as_votes(votes), consensus=False, texts=[unpack(packed).text]
+            )
         except ModelError as error:
             raise ClientError(f"Task {task_id} cannot be explained: {error}.") from error
         names = {each.annotator: each.name for each in activity}

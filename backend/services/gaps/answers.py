@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.labeling import LabelConfig
+from backend.labeling.content import text_of
 from backend.ports import Store
 from backend.records import Project, Task
 from backend.registry import Loaded
@@ -88,18 +89,20 @@ class FromVersion:
         return self.loaded.ladder.annotators
 
     def knows(self, tasks: Sequence[Task], given: Votes) -> dict[str, Flags]:
-        known = np.array([array is not None for array in self._tokens(tasks)], np.bool_)
+        known = np.array([array is not None for array in self._tokens(self._contents(tasks))], np.bool_)
         return dict.fromkeys(self.spaces, known)
 
     def answer(self, tasks: Sequence[Task], annotators: Sequence[str], given: Votes) -> dict[str, Answer]:
         """Raises ModelError where the features are of another make than those of the training."""
-        tokens = self._tokens(tasks)
+        contents = self._contents(tasks)
+        tokens = self._tokens(contents)
         known = np.array([array is not None for array in tokens], np.bool_)
         found: dict[str, Answer] = {}
         rows = np.flatnonzero(known)
         predicted = self.loaded.ladder.predict(
             [array for array in (tokens[row] for row in rows.tolist()) if array is not None], annotators,
             units=[str(tasks[row].id) for row in rows.tolist()], given=given,
+            texts=[text_of(contents[row]) for row in rows.tolist()],
         ) if len(rows) else {}
         for name, space in self.spaces.items():
             served, consensus = _nothing(len(tasks), len(annotators), space)
@@ -108,9 +111,11 @@ class FromVersion:
             found[name] = Answer(space=space, served=served, consensus=consensus, known=known)
         return found
 
-    def _tokens(self, tasks: Sequence[Task]) -> list[Tokens | None]:
-        """Of each task, as far as they are cached."""
-        contents = [self.config.content(task.data, task=task.id) for task in tasks]
+    def _contents(self, tasks: Sequence[Task]) -> list[str]:
+        return [self.config.content(task.data, task=task.id) for task in tasks]
+
+    def _tokens(self, contents: Sequence[str]) -> list[Tokens | None]:
+        """Of each content, as far as they are cached."""
         found = self.features.known(contents, encoder_id=trained_on(self.loaded))
         return [array if text else None for text, array in zip(contents, found, strict=True)]
 

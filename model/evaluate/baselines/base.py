@@ -36,6 +36,7 @@ class Fold:
     features: Callable[[Sequence[str]], NDArray[np.float32]]  # the same -> mean tokens (B, D)
     seed: int
     device: str  # of torch: "cpu", "cuda"
+    texts: Callable[[Sequence[str]], Sequence[str]] | None = None  # units -> the text that each shows
 
 
 class Fitted(Protocol):

@@ -80,7 +80,8 @@ def test_scores_are_the_confidence_of_the_value(shop: Workshop) -> None:
     loaded = shop.registry.published(KEY)
     assert loaded is not None
     (one,) = ask(shop, task(45))
-    expected = loaded.ladder.predict(shop.features.texts([texts()[44]]), ["1", "2", "3"], units=["45"])["politeness"]
+    expected = loaded.ladder.predict(
+        shop.features.texts([texts()[44]]), ["1", "2", "3"], units=["45"], texts=[texts()[44]])["politeness"]
     for index, prediction in enumerate(one[:3]):
         assert prediction["score"] == pytest.approx(expected.served[0, index].max(), abs=1e-3)
     assert one[-1]["score"] == pytest.approx(expected.consensus[0].max(), abs=0.1)  # sampled

@@ -85,6 +85,7 @@ def test_the_tokens_of_a_unit_are_those_of_its_text(shop: Workshop, seen: list[d
     (first, second) = seen[0]["data"].tokens(["40", "3"])
     np.testing.assert_array_equal(first, WordHashEncoder().encode([texts()[39]])[0])
     np.testing.assert_array_equal(second, WordHashEncoder().encode([texts()[2]])[0])
+    assert seen[0]["data"].texts(["40", "3"]) == [texts()[39], texts()[2]]
     assert len(shop.encoder.encoded) == 40  # each text once, although fit asks for it again and again
 
 

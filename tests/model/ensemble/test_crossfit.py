@@ -57,18 +57,18 @@ def test_every_member_is_trained_when_one_fold_has_all_scored_votes(simulated, t
 def test_the_pooled_penalty_is_picked_among_all_by_unanchored_votes(dataset, simulated, monkeypatch):
     tried = []
 
-    def watched(features, targets, people, penalty, start=None):
+    def watched(features, targets, people, penalty, start=None, *, surface):
         tried.append(penalty)
         return fit_pooled(features, targets, people, penalty, start)
 
     monkeypatch.setattr("model.ensemble.crossfit.fit_pooled", watched)
     store = _store(dataset, simulated)
-    penalty, models = _pick_penalty(dataset, "label", store)
+    penalty, models = _pick_penalty(dataset, "label", store.mean_tokens, False)
     assert set(tried) == set(PENALTIES) and penalty in PENALTIES
     check = dataset.rows("label", dataset.fold == 0)
     half = replace(check, scored=np.arange(len(check)) % 2 == 0)
     flipped = replace(half, y=np.where(half.scored[:, None], half.y, np.roll(half.y, 1, axis=1)))
-    first, second = (_check_loss(models[0], store, rows) for rows in (half, flipped))
+    first, second = (_check_loss(models[0], store.mean_tokens, rows) for rows in (half, flipped))
     assert first == second > 0.0
 
 

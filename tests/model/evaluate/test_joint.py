@@ -51,7 +51,7 @@ class Witness:
         figures = {name: {"weights": {"network": 1.0}} for name in data.spaces}
         return SimpleNamespace(ladder=self, figures={"controls": figures, "epochs": 1})
 
-    def predict(self, tokens, annotators, *, units, given):
+    def predict(self, tokens, annotators, *, units, given, texts):
         self.given.append((set(units), given))
         p = np.full((len(units), len(annotators), 2), 0.5)
         return {name: SimpleNamespace(served=p, network=p, consensus=p[:, 0]) for name in ("calm", "green")}
