@@ -15,7 +15,7 @@ from model.ensemble.scores import losses
 from model.spaces import MultipleChoice, SingleChoice
 
 POLITE = SingleChoice(("Impolite", "Polite"))
-WORDS = "the a report page list team noted it was sent today we have read more than one part of this and that".split()
+WORDS = ("report", "page", "list", "team", "noted", "sent", "today", "have", "read", "more", "one", "part", "this", "that")
 PEOPLE, VOTES = 6, 60
 
 
