@@ -15,7 +15,7 @@ from model.ensemble.scores import losses
 from model.spaces import MultipleChoice, SingleChoice
 
 POLITE = SingleChoice(("Impolite", "Polite"))
-WORDS = ("report", "page", "list", "team", "noted", "sent", "today", "have", "read", "more", "one", "part", "this", "that")
+WORDS = ("report", "page", "list", "team", "sent", "today", "have", "read", "more", "one", "part", "this", "that")
 PEOPLE, VOTES = 6, 60
 
 
