@@ -7,8 +7,10 @@ loaded by `build_services` only, so that a web server can fork before it and `--
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -148,7 +150,21 @@ def open_store(settings: Settings, *, clock: Clock = utc_now) -> Store:
     """The database of the settings (SQLite in the data folder by default), migrated to the newest schema."""
     from backend.store import open_store as open_database
 
+    protect(settings.data_dir)
     return open_database(settings.database_url, clock=clock, job_attempts=settings.job_attempts)
+
+
+def keep_private() -> None:
+    """What a server process writes from now on, its owner alone may read."""
+    os.umask(0o077)
+
+
+def protect(folder: Path) -> None:
+    """Make the data folder, for its owner alone: it holds votes, names, texts and tokens."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder.stat().st_mode & 0o077:
+        with suppress(PermissionError):  # a mounted volume of somebody else's; its own rights hold
+            folder.chmod(0o700)
 
 
 def build_queue(services: Services) -> JobQueue:

@@ -139,6 +139,7 @@ def setting(
 
 
 HTTP = r"https?://[^\s]+"
+NO_LOGIN = r"https?://(?![^/\s]*@)[^\s]+"  # addresses are shown on pages; a login in one would be shown with it
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -157,7 +158,9 @@ class Settings:
         pattern=r"(rediss?|unix)://[^\s]+", words="a redis://, rediss:// or unix:// address")
 
     label_studio_url: str = setting(
-        "", "Address of Label Studio, as Polyvox reaches it.", env="LABEL_STUDIO_URL", unit="url", pattern=HTTP)
+        "", "Address of Label Studio, as Polyvox reaches it; without a name and password in it.", env="LABEL_STUDIO_URL",
+        unit="url", pattern=NO_LOGIN,
+        words="an http:// or https:// address, without a name and password in it")
     label_studio_api_key: str = setting(
         "", "Access token of a Label Studio account that sees the projects (personal or legacy token).",
         env="LABEL_STUDIO_API_KEY", secret=True)

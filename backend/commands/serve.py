@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
-from backend.bootstrap import build_supervisor, open_store
+from backend.bootstrap import build_supervisor, keep_private, open_store
 from backend.commands.base import Arguments, Command
 from backend.errors import ClientError
 from backend.queues import Supervisor
@@ -52,6 +52,7 @@ def _positive(text: str) -> int:
 def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     from gunicorn.app.base import BaseApplication
 
+    keep_private()
     require_free(arguments.host, arguments.port)
     open_store(settings).close()  # migrates, and what is wrong with the database is said here, once, as a sentence
 

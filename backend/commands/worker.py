@@ -8,6 +8,7 @@ import sys
 
 from rich.console import Console
 
+from backend.bootstrap import keep_private
 from backend.commands.base import Arguments, Command
 from backend.settings import Settings
 
@@ -21,6 +22,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
+    keep_private()
     if arguments.lane:
         return _lane(arguments, settings)
     from backend.worker import be_nice

@@ -21,7 +21,11 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Sequence[str]]
 _EMBEDDING = (  # IPv6 networks whose addresses stand for an IPv4 address that they do not show plainly
     ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"), ipaddress.ip_network("2002::/16"),
-    ipaddress.ip_network("2001::/32"), ipaddress.ip_network("::/96"),
+    ipaddress.ip_network("2001::/32"), ipaddress.ip_network("::/96"), ipaddress.ip_network("::ffff:0:0:0/96"),
+)  # fmt: skip
+_SPECIAL = (  # reserved networks that Python's `is_global` calls public
+    ipaddress.ip_network("fec0::/10"), ipaddress.ip_network("3fff::/20"), ipaddress.ip_network("5f00::/16"),
+    ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("192.88.99.0/24"),
 )  # fmt: skip
 
 
@@ -114,4 +118,6 @@ def is_public(address: str) -> bool:
             found = found.ipv4_mapped
         elif any(found in network for network in _EMBEDDING):
             return False
+    if any(found in network for network in _SPECIAL if network.version == found.version):
+        return False
     return found.is_global and not found.is_multicast

@@ -25,6 +25,13 @@ def test_builds_everything_and_writes_only_into_its_folder(tmp_path: Path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"data"}
 
 
+def test_the_data_folder_is_for_its_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o755)  # of an older version
+    build_services(Settings(data_dir=folder)).close()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_two_processes_worth_of_services_share_the_state(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path)
     one, two = build_services(settings), build_services(settings)

@@ -89,6 +89,7 @@ def test_serves_works_and_leaves_nothing_behind(tmp_path: Path, how: signal.Sign
         ended = store.jobs.get(job.id)
         assert ended is not None and "Training needs at least 20 votes" in ended.error
         store.close()
+        assert {each.stat().st_mode & 0o077 for each in tmp_path.rglob("*")} == {0}  # for the owner alone
         assert len(processes_of(tmp_path)) == 3  # gunicorn's arbiter, the web process, the job process
         process.send_signal(how)
         said, _ = process.communicate(timeout=60)  # the pipe closes with the last process that holds it

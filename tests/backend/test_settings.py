@@ -64,6 +64,7 @@ def test_switches_take_the_usual_words(raw, value):
     ("POLYVOX_CONSENSUS_EVERY_S", "inf", "a number"),
     ("POLYVOX_SHADOW_MODE", "maybe", "yes or no"),
     ("LABEL_STUDIO_URL", "label-studio:8080", "an http:// or https:// address"),
+    ("LABEL_STUDIO_URL", "https://me:hush@ls.example.org", "without a name and password"),
     ("REDIS_URL", "localhost", "redis://"),
     ("LOG_LEVEL", "chatty", "DEBUG"),
     ("POLYVOX_DEVICE", "gpu", "cuda"),

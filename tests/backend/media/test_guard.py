@@ -21,6 +21,7 @@ def guard(*hosts: str, answers: list[str] | None = None, private: bool = False) 
         "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1",
         "::1", "::", "fe80::1%eth0", "fc00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:1::1",
         "ff02::1", "::7f00:1", "no address",
+        "fec0::1", "::ffff:0:7f00:1", "3fff::1", "5f00::1", "192.0.0.8", "192.88.99.1",
     ],
 )
 def test_addresses_that_are_not_public(address: str) -> None:

@@ -93,6 +93,15 @@ def test_failed_migration_leaves_nothing_behind(tmp_path: Path) -> None:
         assert inspect(connection).get_table_names() == []
 
 
+def test_a_database_of_a_newer_version_is_refused_in_a_sentence(url: str) -> None:
+    store = open_store(url)
+    with store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    store.close()
+    with pytest.raises(SettingsError, match=r"written by a newer version of Polyvox \(schema 9999\)"):
+        open_store(url)
+
+
 def test_several_processes_may_open_a_new_database_at_once(url: str) -> None:
     code = (
         "import sys; from backend.store import open_store; s = open_store(sys.argv[1]);"
