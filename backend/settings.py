@@ -158,7 +158,7 @@ class Settings:
         pattern=r"(rediss?|unix)://[^\s]+", words="a redis://, rediss:// or unix:// address")
 
     label_studio_url: str = setting(
-        "", "Address of Label Studio, as Polyvox reaches it; without a name and password in it.", env="LABEL_STUDIO_URL",
+        "", "Address of Label Studio, as Polyvox reaches it (no name and password in it).", env="LABEL_STUDIO_URL",
         unit="url", pattern=NO_LOGIN,
         words="an http:// or https:// address, without a name and password in it")
     label_studio_api_key: str = setting(
