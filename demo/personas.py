@@ -1,107 +1,102 @@
 """Five simulated annotators who read the same message differently. Seeded; nobody of them is a person.
 
-Each scores what a message shows (cues) with weights of their own, adds a little noise, and cuts the score into three:
+Each has one rule that a person could have and say in a sentence, and departs from it now and then, as people do: on a
+share `SLIPS` of the messages they give one of the other two labels. What a message is (its mood, its form) stands in
+the sample; how it is written (marks, capitals, length) is read from the text.
 
-    score = sum over cues (weight * cue(message)) + noise * logistic,    Impolite < low <= Neutral < high <= Polite
-
-The draw depends on (seed, persona, message) alone, so that neither the order nor the number of messages matters.
+The draw depends on (seed, persona, message) alone, so that neither the order nor the number of messages matters, and
+what a persona says of every message is known, also where the demo never asks: `demo.truth` measures with that.
 """
 
 from __future__ import annotations
 
-import math
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from demo.sample import LABELS, Message
 
-_WORDS = re.compile(r"[a-z']+")
+SLIPS = 0.04
+POLITE, NEUTRAL, IMPOLITE = LABELS
+LONG_WORDS = 13  # at least
+_CAPITALS = re.compile(r"\b[A-Z]{3,}\b")
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def is_loud(text: str) -> bool:
+    """Whether there is an exclamation mark or a word in capitals."""
+    return "!" in text or _CAPITALS.search(text) is not None
 
 
-_COURTESY = _words(
-    "please thank thanks grateful thankful appreciate welcome sorry apologies afraid glad gladly kind kindly kinder "
-    "congrats congratulations delighted pleased pleasure honoured lovely regards compliments wish enjoy love happy"
-)
-_HEDGES = _words("could would might may perhaps maybe possibly wonder wondering seem possible if little bit rather")
-_HARSH = _words(
-    "stupid dumb useless unbelievable disgusting liars sloppy stop hurry obviously excuses worst whatever nobody never "
-    "dare genius waste cheap brilliant dump shut mess barn police failed late again already still better hard"
-)
-_FORMAL = _words("dear madam sir sincerely writing regret inform kindly further enclose requested committee whom")
-_COMMANDS = _words(
-    "send move pay call read do get stop remove cancel answer bring fix try restart give hand shut open keep tell "
-    "speak explain need water help clean go sign ask follow turn correct put listen wait study repair forward find"
-)
-_NO_SHOUTING = _words("HR FAQ")
+def _likes_to_be_asked(message: Message) -> str:
+    if message.mood == "cross":
+        return IMPOLITE
+    return POLITE if message.form == "question" else NEUTRAL
 
 
-def cues(text: str) -> dict[str, float]:
-    """What a message shows. Counts are damped, so that the third "thanks" adds less than the first."""
-    words = _WORDS.findall(text.lower())
-    courtesy = sum(word in _COURTESY for word in words)
-    shouted = [word for word in re.findall(r"\b[A-Z]{2,}\b", text) if word not in _NO_SHOUTING]
-    return {
-        "courtesy": math.sqrt(courtesy),
-        "hedges": math.sqrt(sum(word in _HEDGES for word in words)),
-        "harsh": math.sqrt(sum(word in _HARSH for word in words)),
-        "command": float(bool(words) and words[0] in _COMMANDS and not courtesy),
-        "exclamation": math.sqrt(text.count("!")),
-        "shouting": float(bool(shouted)),
-        "question": float("?" in text),
-        "formal": float(any(word in _FORMAL for word in words)),
-        "length": math.log2(1 + len(words)) - 3.0,  # 0 at seven words
-        "curt": float(len(words) <= 3),
-    }
+def _minds_questions(message: Message) -> str:
+    if message.form == "question":
+        return IMPOLITE
+    return POLITE if message.mood == "warm" else NEUTRAL
+
+
+def _minds_noise(message: Message) -> str:
+    if is_loud(message.text):
+        return IMPOLITE
+    return POLITE if message.mood == "warm" else NEUTRAL
+
+
+def _goes_by_mood(message: Message) -> str:
+    return {"warm": POLITE, "plain": NEUTRAL, "cross": IMPOLITE}[message.mood]
+
+
+def _likes_time_taken(message: Message) -> str:
+    if message.mood == "cross":
+        return IMPOLITE
+    return POLITE if len(message.text.split()) >= LONG_WORDS else NEUTRAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Persona:
-    """A simulated annotator: what they look at, and where they draw the lines."""
+    """A simulated annotator."""
 
     email: str
-    says: str  # for people
-    weights: Mapping[str, float]
-    low: float
-    high: float
-    noise: float = 0.08
+    says: str  # the rule, for people
+    rule: Callable[[Message], str]
+    slips: float = SLIPS
 
     def label(self, message: Message, seed: int) -> str:
         """One of LABELS; the same for the same message and seed."""
-        draw = random.Random(f"{seed}|{self.email}|{message.id}|{message.text}").uniform(1e-6, 1 - 1e-6)
-        shown = cues(message.text)
-        score = sum(weight * shown[cue] for cue, weight in self.weights.items())
-        score += self.noise * math.log(draw / (1 - draw))
-        polite, neutral, impolite = LABELS
-        return impolite if score < self.low else polite if score >= self.high else neutral
+        draw = random.Random(f"{seed}|{self.email}|{message.id}|{message.text}")
+        meant = self.rule(message)
+        if draw.random() >= self.slips:
+            return meant
+        return draw.choice([label for label in LABELS if label != meant])
+
+    def slipped(self, message: Message, seed: int) -> bool:
+        """Whether they depart from their own rule on this message."""
+        return self.label(message, seed) != self.rule(message)
 
 
 PERSONAS = (
     Persona(
-        email="simulated.ada@example.com", says="goes by the magic words: please, thanks, sorry",
-        weights={"courtesy": 1.2, "harsh": -0.8, "command": -0.7, "curt": -0.3}, low=-0.35, high=0.6,
+        email="simulated.ada@example.com", rule=_likes_to_be_asked,
+        says="likes to be asked: a question is polite, unless it is cross",
     ),
     Persona(
-        email="simulated.boris@example.com", says="minds commands and bluntness, likes questions and hedges",
-        weights={"command": -1.4, "curt": -0.8, "harsh": -0.6, "hedges": 0.8, "question": 0.6}, low=-0.35, high=0.45,
+        email="simulated.boris@example.com", rule=_minds_questions,
+        says="minds being questioned; warm words are polite, plain speaking is fine",
     ),
     Persona(
-        email="simulated.chen@example.com", says="cannot stand exclamation marks and capitals",
-        weights={"exclamation": -1.6, "shouting": -1.0, "harsh": -0.5, "hedges": 0.6, "courtesy": 0.6},
-        low=-0.35, high=0.45,
+        email="simulated.chen@example.com", rule=_minds_noise,
+        says="cannot stand exclamation marks and capitals; warm words are polite",
     ),
     Persona(
-        email="simulated.dora@example.com", says="is lenient: nearly everything is polite",
-        weights={"harsh": -1.2, "shouting": -0.6, "command": -0.5, "courtesy": 0.5, "question": 0.3, "length": 0.15},
-        low=-0.8, high=-0.3,
+        email="simulated.dora@example.com", rule=_goes_by_mood,
+        says="goes by the mood alone: warm, plain or cross",
     ),
     Persona(
-        email="simulated.emil@example.com", says="goes by form: long and formal is polite, short is impolite",
-        weights={"length": 1.0, "formal": 0.8, "exclamation": -0.3}, low=-0.45, high=0.45,
+        email="simulated.emil@example.com", rule=_likes_time_taken,
+        says="likes people who take their time: a long message is polite, unless it is cross",
     ),
 )

@@ -1,4 +1,9 @@
-"""The sample project: 320 short messages and the question that is asked about them."""
+"""The sample project: 360 short messages and the question that is asked about them.
+
+Moods, forms and lengths are balanced: each nine messages of the file are one of each mood and form, a third of each
+such kind is short, a third long, and a third has an exclamation mark or a word in capitals. So no rule that an annotator
+may have is rare, and none can be told from another one by accident.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +32,8 @@ class Message:
 
     id: str
     text: str
+    mood: str  # "warm", "plain" or "cross"
+    form: str  # "question", "command" or "statement"
 
 
 def load() -> list[Message]:
