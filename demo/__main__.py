@@ -1,4 +1,7 @@
-"""`python -m demo`: Label Studio and Polyvox with a sample project and simulated annotators, on this machine only."""
+"""`python -m demo`: Label Studio and Polyvox with a sample project and simulated annotators, on this machine only.
+
+`python -m demo truth` measures instead how right the demo's predictions are; it starts no server.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,13 @@ POLYVOX_PORT = 9090
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the demo until Ctrl-C; returns the exit status."""
-    arguments = _parser().parse_args(argv)
+    """Run the demo until Ctrl-C, or measure it; returns the exit status."""
+    asked = sys.argv[1:] if argv is None else list(argv)
+    if asked[:1] == ["truth"]:
+        from demo import truth  # imports numpy, which nothing else here needs
+
+        return truth.main(asked[1:])
+    arguments = _parser().parse_args(asked)
     console = Console()
     folder = Path(os.environ.get("POLYVOX_DATA_DIR") or "data").absolute() / "demo"
     try:
@@ -55,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m demo", description=(__doc__ or "").replace("`", ""))
     parser.add_argument("--port", type=int, help=f"port of Label Studio (default: {LABEL_STUDIO_PORT}, or a free one)")
     parser.add_argument("--polyvox-port", type=int, help=f"port of Polyvox (default: {POLYVOX_PORT}, or a free one)")
     parser.add_argument("--control-arm-percent", type=float, default=10.0, metavar="PERCENT",

@@ -83,9 +83,10 @@ class Client:
     def update_project(self, project: int, **settings: Any) -> None:
         self.call("PATCH", f"/api/projects/{project}/", json=settings)
 
-    def add_ml_backend(self, project: int, url: str, title: str) -> int:
-        """Connect a machine-learning backend; Label Studio calls its /health and /setup at once."""
-        body = {"project": project, "url": url, "title": title, "is_interactive": False}
+    def add_ml_backend(self, project: int, url: str, title: str, login: tuple[str, str] | None = None) -> int:
+        """Connect a machine-learning backend; Label Studio calls its /health and /setup at once. `login`: user and
+        password that it wants."""
+        body = {"project": project, "url": url, "title": title, "is_interactive": False, **basic_auth(login)}
         return int(self.call("POST", "/api/ml", json=body)["id"])
 
     def sign_up(self, email: str, password: str) -> Account:
@@ -111,6 +112,13 @@ class Client:
         """A bearer token, valid for five minutes, from a personal access token."""
         body = {"refresh": personal_token}
         return str(requests.post(f"{self.url}/api/token/refresh/", json=body, timeout=TIMEOUT_S).json()["access"])
+
+
+def basic_auth(login: tuple[str, str] | None) -> dict[str, str]:
+    """What Label Studio is told of how a machine-learning backend is to be asked."""
+    if login is None:
+        return {}
+    return {"auth_method": "BASIC_AUTH", "basic_auth_user": login[0], "basic_auth_pass": login[1]}
 
 
 def choice(control: str, to_name: str, label: str, **extra: Any) -> dict[str, Any]:

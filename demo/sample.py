@@ -1,8 +1,8 @@
 """The sample project: 360 short messages and the question that is asked about them.
 
-Moods, forms and lengths are balanced: each nine messages of the file are one of each mood and form, a third of each
-such kind is short, a third long, and a third has an exclamation mark or a word in capitals. So no rule that an annotator
-may have is rare, and none can be told from another one by accident.
+Moods, forms and lengths are balanced: each nine messages of the file are one of each mood and form; of each such kind a
+third is short, a third is long, and a third has an exclamation mark or a word in capitals. So no rule that an annotator
+may have is about something rare, and none says the same as another one by accident.
 """
 
 from __future__ import annotations

@@ -15,12 +15,16 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from demo import stage, watch
 from demo.client import Client
+from demo.greeting import Greeter, profile_of
 from demo.label_studio import FIRST_START_TIMEOUT_S, REPOSITORY, label_studio, url
 from demo.personas import PERSONAS
 from demo.processes import LOOPBACK, DemoError, Service, clean_env
-from demo.state import OWNER_EMAIL, State
+from demo.sample import load
+from demo.showcase import SURE, showcases, truth_of
+from demo.state import OWNER_EMAIL, POLYVOX_USER, State
 
 DELIVERY_TIMEOUT_S = 900.0
+GREET_EVERY_S = 10.0
 
 
 class Show:
@@ -58,15 +62,24 @@ class Show:
             stage.connect(self._client, self._state, self._polyvox_url)
         with self._step("Learning the annotators") as done:
             status = watch.wait_for_delivery(
-                self._polyvox, self._polyvox_url, self._state.project, timeout_s=DELIVERY_TIMEOUT_S, tell=done
+                self._polyvox, self._polyvox_url, self._state.project, timeout_s=DELIVERY_TIMEOUT_S, tell=done,
+                login=self._state.polyvox_login,
             )
             done(f"version {status['model_version']}, learned from {status['votes']} votes, is in Label Studio", 1.0)
         self._console.print(f"Ready after {time.monotonic() - started:.0f} s.\n")
         self._tell_what_to_look_at()
 
     def wait(self) -> None:
-        """Until somebody presses Ctrl-C. Raises DemoError when a server stops by itself."""
+        """Until somebody presses Ctrl-C; meanwhile, tell the owner what was learned of them. Raises DemoError when a
+        server stops by itself."""
+        state, asked = self._state, time.monotonic()
+        me = int(self._client.call("GET", "/api/current-user/whoami")["id"])
+        greeter = Greeter(partial(profile_of, self._polyvox_url, state.project, me, state.polyvox_login))
         while True:
+            if time.monotonic() - asked >= GREET_EVERY_S:
+                if said := greeter.news():
+                    self._console.print(said, soft_wrap=True, highlight=False, markup=False)
+                asked = time.monotonic()
             for service in (self._label_studio, self._polyvox):
                 if not service.running:
                     raise DemoError(f"{service.name} stopped. The end of {service.log}:\n{service.log_tail()}")
@@ -85,26 +98,37 @@ class Show:
     def _tell_what_to_look_at(self) -> None:
         say, state = partial(self._console.print, soft_wrap=True), self._state
         say(f"[bold]Label Studio[/bold]  {self._url}/projects/{state.project}/data")
-        say(f"[bold]Polyvox[/bold]       {self._polyvox_url}")
         say(f"\nLog in as any of these; the password of all is [bold]{state.password}[/bold]")
         for persona in PERSONAS:
             say(f"  {persona.email:<31} {persona.says}")
         say(f"  {OWNER_EMAIL:<31} you: has labelled nothing yet, so sees the consensus")
-        found = watch.differences(self._client, state.project, state.annotators, self._percent)
-        if not found:
-            say("\nNo message was found on which two annotators are predicted to differ; label some more.")
-            return
-        say("\n[bold]What to look at[/bold]: open one of these as two different annotators "
-            "(a private window for the second) and compare what is preselected.")
-        for difference in found[:3]:
-            say(f'\n  "{difference.text}"', markup=False)
-            say(f"  {self._url}/projects/{state.project}/data?task={difference.task}")
-            for email, (label, score) in difference.labels.items():
-                say(f"    {email:<31} {label} ({score:.0%})")
-            say(f"    {'consensus':<31} {difference.consensus}")
+        say(f"\n[bold]Polyvox[/bold]       {self._polyvox_url}\n  user {POLYVOX_USER}, password "
+            f"[bold]{state.polyvox_password}[/bold]")
+        self._tell_showcases()
         say(f'\nThe same happens behind "Label All Tasks". On about {self._percent:g} % of the messages an annotator '
-            "sees no suggestion (the control arm), so that Polyvox can be judged honestly. Label a few messages: "
-            f"the next version follows, {self._polyvox_url} shows how.")
+            "sees no suggestion (the control arm), so that Polyvox can be judged honestly. Label a few messages "
+            "yourself: after 12, 30 and 60 of them you read here what was learned of you.")
+
+    def _tell_showcases(self) -> None:
+        """Messages that two annotators read differently, in a tab of their own in Label Studio, and here."""
+        say, state = partial(self._console.print, soft_wrap=True), self._state
+        found = watch.differences(self._client, state.project, state.annotators, self._percent)
+        cases = showcases(found, truth_of(load(), stage.SEED))
+        if not cases:
+            say(f"\nThere is no message on which two annotators are predicted to differ, with {SURE:.0%} each.")
+            return
+        tab = stage.show_first(self._client, state.project, cases)
+        say("\n[bold]What to look at first[/bold]: open one of these as two different annotators (a private window for "
+            "the second) and compare what is preselected. Nobody has labelled them; what the two would say is known, "
+            "since they are simulated, and both predictions are right.")
+        say(f"  {self._url}/projects/{state.project}/data?tab={tab}")
+        for case in cases:
+            say(f'\n  "{case.difference.text}"', markup=False)
+            say(f"  {self._url}/projects/{state.project}/data?tab={tab}&task={case.difference.task}")
+            for email in case.people:
+                label, score = case.difference.labels[email]
+                say(f"    {email:<31} {label} ({score:.0%} sure)")
+            say(f"    {'consensus':<31} {case.difference.consensus}")
 
     @contextmanager
     def _step(self, title: str) -> Iterator[Callable[..., None]]:
@@ -142,6 +166,8 @@ class Show:
 def polyvox(state: State, *, control_arm_percent: float, **settings: str) -> Service:
     """The Polyvox service of the demo, not started yet; `settings` are further environment variables."""
     address = url(state.polyvox_port)
+    if state.polyvox_login is not None:
+        settings = {"BASIC_AUTH_USER": POLYVOX_USER, "BASIC_AUTH_PASS": state.polyvox_password, **settings}
     env = clean_env(
         LABEL_STUDIO_URL=url(state.label_studio_port),
         LABEL_STUDIO_API_KEY=state.owner_token,

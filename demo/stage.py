@@ -11,15 +11,17 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from demo.client import Account, Client, choice
+from demo.client import Account, Client, basic_auth, choice
 from demo.personas import PERSONAS
 from demo.sample import CONTROL, LABEL_CONFIG, OBJECT, TITLE, Message, load
+from demo.showcase import Showcase
 from demo.state import State
 
 SEED = 20
 OPEN_MESSAGES = 40
 LABELLED_EACH = 150
 BACKEND_TITLE = "Polyvox"
+TAB_TITLE = "Start here: read in two ways"
 
 
 def accounts(client: Client, state: State) -> None:
@@ -53,15 +55,17 @@ def project(client: Client, state: State) -> int:
     return sum(len(task["annotations"]) for task in tasks)
 
 
-def tasks_with_annotations(messages: Sequence[Message], annotators: Sequence[Account]) -> list[dict[str, Any]]:
-    """Tasks as Label Studio imports them."""
+def tasks_with_annotations(
+    messages: Sequence[Message], annotators: Sequence[Account], *, seed: int = SEED
+) -> list[dict[str, Any]]:
+    """Tasks as Label Studio imports them; `seed` draws who labels what, and the slips."""
     id_of = {account.email: account.id for account in annotators}
     given: dict[str, list[dict[str, Any]]] = {message.id: [] for message in messages}
     for persona in PERSONAS:
-        chosen = random.Random(f"{SEED}|{persona.email}").sample(list(messages[OPEN_MESSAGES:]), LABELLED_EACH)
+        chosen = random.Random(f"{seed}|{persona.email}").sample(list(messages[OPEN_MESSAGES:]), LABELLED_EACH)
         for message in chosen:
             given[message.id].append({
-                "result": [choice(CONTROL, OBJECT, persona.label(message, SEED))],
+                "result": [choice(CONTROL, OBJECT, persona.label(message, seed))],
                 "completed_by": id_of[persona.email],
                 "ground_truth": False,  # Label Studio's default for imported annotations is true
                 "lead_time": 4.0,
@@ -73,17 +77,34 @@ def tasks_with_annotations(messages: Sequence[Message], annotators: Sequence[Acc
 
 
 def connect(client: Client, state: State, polyvox_url: str) -> None:
-    """Make Polyvox the project's machine-learning backend, or tell Label Studio its present address."""
+    """Make Polyvox the project's machine-learning backend, or tell Label Studio its present address and password."""
     backends = client.call("GET", "/api/ml", params={"project": state.project})
     mine = [backend for backend in backends if backend["title"] == BACKEND_TITLE]
     if not mine:
-        client.add_ml_backend(state.project, polyvox_url, BACKEND_TITLE)
+        client.add_ml_backend(state.project, polyvox_url, BACKEND_TITLE, state.polyvox_login)
         return
-    old = mine[0]["url"].rstrip("/")
+    old, wanted = mine[0]["url"].rstrip("/"), basic_auth(state.polyvox_login)
+    if old == polyvox_url and mine[0].get("basic_auth_user") == wanted.get("basic_auth_user"):
+        return
+    client.call("PATCH", f"/api/ml/{mine[0]['id']}", json={"url": polyvox_url, "project": state.project, **wanted})
     if old == polyvox_url:
         return
-    client.call("PATCH", f"/api/ml/{mine[0]['id']}", json={"url": polyvox_url, "project": state.project})
     for hook in client.call("GET", "/api/webhooks/", params={"project": state.project}):
         if hook["url"].startswith(f"{old}/"):  # Label Studio moves the backend, but not the webhook that it made for it
             moved = polyvox_url + hook["url"].removeprefix(old)
             client.call("PATCH", f"/api/webhooks/{hook['id']}/", json={"url": moved})
+
+
+def show_first(client: Client, project: int, cases: Sequence[Showcase]) -> int:
+    """A tab of the Data Manager with these messages alone; returns its number. The tab of an earlier run is reused."""
+    only = [
+        {"filter": "filter:tasks:id", "operator": "equal", "type": "Number", "value": case.difference.task}
+        for case in cases
+    ]
+    data = {"title": TAB_TITLE, "filters": {"conjunction": "or", "items": only}}
+    tabs = client.call("GET", "/api/dm/views", params={"project": project})
+    mine = [tab["id"] for tab in tabs if tab["data"].get("title") == TAB_TITLE]
+    if mine:
+        client.call("PATCH", f"/api/dm/views/{mine[0]}", json={"project": project, "data": data})
+        return int(mine[0])
+    return int(client.call("POST", "/api/dm/views", json={"project": project, "data": data})["id"])

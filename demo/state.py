@@ -15,6 +15,7 @@ from demo.label_studio import Owner
 from demo.processes import DemoError
 
 OWNER_EMAIL = "demo@example.com"
+POLYVOX_USER = "demo"
 FILE = "demo.json"
 
 
@@ -30,6 +31,12 @@ class State:
     project: int = 0
     label_studio_port: int = 0
     polyvox_port: int = 0
+    polyvox_password: str = ""  # of POLYVOX_USER, for Polyvox' pages; "" asks for none
+
+    @property
+    def polyvox_login(self) -> tuple[str, str] | None:
+        """User and password of Polyvox' pages, as `requests` takes them; None where none are asked for."""
+        return (POLYVOX_USER, self.polyvox_password) if self.polyvox_password else None
 
     @property
     def owner(self) -> Owner:
@@ -53,11 +60,12 @@ def load(folder: Path) -> State:
     if not path.exists():
         return State(
             folder=folder, password=secrets.token_urlsafe(8), owner_token=secrets.token_hex(20),
-            webhook_secret=secrets.token_urlsafe(24),
+            webhook_secret=secrets.token_urlsafe(24), polyvox_password=secrets.token_urlsafe(8),
         )
     try:
         kept: dict[str, Any] = json.loads(path.read_text())
         annotators = tuple(Account(**account) for account in kept.pop("annotators"))
+        kept.setdefault("polyvox_password", secrets.token_urlsafe(8))  # state of a demo that asked for none
         return State(folder=folder, annotators=annotators, **kept)
     except (ValueError, TypeError, KeyError) as error:
         raise DemoError(f"{path} cannot be read. Start over with `python -m demo --fresh`.") from error

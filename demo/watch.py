@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import requests
 
 from demo.client import Account, Client
 from demo.processes import DemoError, Service
+from demo.showcase import Difference
 from labelstudio.choice import CONSENSUS, Candidate, newest, own_name
 from labelstudio.control_arm import in_control_arm
 
+Login = tuple[str, str] | None  # user and password
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A message that two annotators are predicted to label differently."""
-
-    task: int
-    text: str
-    labels: Mapping[str, tuple[str, float]]  # e-mail -> predicted label and its probability
-    consensus: str
-
-
-def status(polyvox_url: str, project: int) -> dict[str, Any] | None:
-    """Polyvox's own account of the project; None while it knows nothing of it or does not answer."""
+def status(polyvox_url: str, project: int, login: Login = None) -> dict[str, Any] | None:
+    """Polyvox's own account of the project; None while it knows nothing of it or does not answer. `login`: user and
+    password of its pages."""
     try:
-        answer = requests.get(polyvox_url, headers={"Accept": "application/json"}, timeout=10).json()
+        response = requests.get(polyvox_url, headers={"Accept": "application/json"}, auth=login, timeout=10)
+        response.raise_for_status()
+        answer = response.json()
     except (requests.RequestException, ValueError):
         return None
     found = [each for each in answer["projects"] if each["project"].split(".")[0] == str(project)]
@@ -36,7 +30,8 @@ def status(polyvox_url: str, project: int) -> dict[str, Any] | None:
 
 
 def wait_for_delivery(
-    polyvox: Service, polyvox_url: str, project: int, *, timeout_s: float, tell: Callable[[str, float], None]
+    polyvox: Service, polyvox_url: str, project: int, *, timeout_s: float, tell: Callable[[str, float], None],
+    login: Login = None,
 ) -> dict[str, Any]:
     """Wait until the published version is in Label Studio; returns the status then.
 
@@ -45,7 +40,7 @@ def wait_for_delivery(
     deadline = time.monotonic() + timeout_s
     now: dict[str, Any] | None = None
     while time.monotonic() < deadline:
-        now = status(polyvox_url, project)
+        now = status(polyvox_url, project, login)
         if now is not None and is_delivered(now):
             return now
         if not polyvox.running:
@@ -76,10 +71,10 @@ def differences(client: Client, project: int, annotators: Sequence[Account], per
         for account in annotators:
             own = newest(candidates, own_name(str(account.id)))
             if own and not in_control_arm(project, task["id"], str(account.id), percent):
-                labels[account.email] = (_label(predictions[own.id]), float(predictions[own.id]["score"] or 0.0))
+                labels[account.email] = (label_of(predictions[own.id]), float(predictions[own.id]["score"] or 0.0))
         shared = newest(candidates, CONSENSUS)
         if len({label for label, _ in labels.values()}) > 1:
-            consensus = _label(predictions[shared.id]) if shared else ""
+            consensus = label_of(predictions[shared.id]) if shared else ""
             text = str(task["data"]["text"])
             found.append(Difference(task=task["id"], text=text, labels=labels, consensus=consensus))
     return sorted(found, key=_sureness, reverse=True)
@@ -93,7 +88,8 @@ def _sureness(difference: Difference) -> float:
     return sum(sorted(best.values())[-2:])
 
 
-def _label(prediction: Mapping[str, Any]) -> str:
+def label_of(prediction: Mapping[str, Any]) -> str:
+    """The chosen label of a prediction, "" without one."""
     return str(prediction["result"][0]["value"]["choices"][0]) if prediction["result"] else ""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, HttpCredentials, Page, sync_playwright
 
 from demo.client import Account
 from tests.e2e.server import LabelStudio
@@ -49,9 +49,13 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def log_in(browser: Browser, label_studio: LabelStudio, account: Account) -> Page:
-    """A page of a fresh browser profile in which `account` is logged in."""
-    context = browser.new_context(base_url=label_studio.url, viewport={"width": 1120, "height": 630})
+def log_in(
+    browser: Browser, label_studio: LabelStudio, account: Account, *, polyvox: tuple[str, str] | None = None
+) -> Page:
+    """A page of a fresh browser profile in which `account` is logged in; `polyvox`: user and password of its pages."""
+    login = None if polyvox is None else HttpCredentials(username=polyvox[0], password=polyvox[1])
+    context = browser.new_context(
+        base_url=label_studio.url, viewport={"width": 1120, "height": 630}, http_credentials=login)
     cookies = label_studio.session(account).cookies
     context.add_cookies([{"name": name, "value": value, "url": label_studio.url} for name, value in cookies.items()])
     page = context.new_page()

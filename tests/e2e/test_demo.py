@@ -13,14 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import requests
 from playwright.sync_api import Browser, expect
 
 from demo.client import Account, Client
 from demo.label_studio import REPOSITORY, url
 from demo.processes import Service, clean_env, free_port
 from demo.sample import LABEL_CONFIG
+from demo.sample import load as load_messages
+from demo.showcase import showcases, truth_of
+from demo.stage import SEED, TAB_TITLE
 from demo.state import OWNER_EMAIL, State, load
-from demo.watch import differences
+from demo.watch import differences, status
 from labelstudio.control_arm import in_control_arm
 from tests.e2e.browser import (
     log_in,
@@ -81,8 +85,8 @@ def demo(folder: Path) -> Iterator[Demo]:
 
 def test_it_says_what_to_look_at_and_what_it_switched_off(demo: Demo) -> None:
     output = demo.label_studio.service.log.read_text()
-    for said in ("ML_BLOCK_LOCAL_IP", "SSRF_PROTECTION_ENABLED", "for this demo only", "What to look at",
-                 demo.label_studio.url, demo.state.password, "simulated.ada@example.com", OWNER_EMAIL):
+    for said in ("ML_BLOCK_LOCAL_IP", "SSRF_PROTECTION_ENABLED", "for this demo only", "What to look at first",
+                 "sure)", demo.state.polyvox_password, demo.label_studio.url, demo.state.password, "simulated.ada@example.com", OWNER_EMAIL):
         assert said in output, said
 
 
@@ -90,15 +94,18 @@ def test_the_same_task_shows_two_annotators_two_labels_and_you_the_consensus(
     demo: Demo, browser: Browser, pictures: Path | None
 ) -> None:
     project, you = demo.state.project, demo.you
-    found = [
-        each for each in differences(demo.label_studio.owner, project, demo.state.annotators, PERCENT)
-        if not in_control_arm(project, each.task, str(you.id), PERCENT)
-    ]
-    assert found, "all simulated annotators are predicted to agree"
-    best = found[0]
+    found = differences(demo.label_studio.owner, project, demo.state.annotators, PERCENT)
+    cases = showcases(found, truth_of(load_messages(), SEED))
+    assert len(cases) == 3, "sure, true and different"
+    output = demo.label_studio.service.log.read_text()
+    assert all(f"&task={case.difference.task}" in output for case in cases)
+    tabs = demo.label_studio.owner.call("GET", "/api/dm/views", params={"project": project})
+    (first,) = (tab for tab in tabs if tab["data"].get("title") == TAB_TITLE)
+    shown = demo.label_studio.owner.call("GET", "/api/tasks", params={"view": first["id"], "include": "id"})
+    assert {task["id"] for task in shown["tasks"]} == {case.difference.task for case in cases}
+    case = next(each for each in cases if not in_control_arm(project, each.difference.task, str(you.id), PERCENT))
+    best, (one, other) = case.difference, case.people
     account_of = {account.email: account for account in demo.state.annotators}
-    one = next(iter(best.labels))
-    other = next(email for email, (label, _) in best.labels.items() if label != best.labels[one][0])
     people = [
         ("one-annotator", account_of[one], best.labels[one][0], f"annotator:{account_of[one].id}"),
         ("another-annotator", account_of[other], best.labels[other][0], f"annotator:{account_of[other].id}"),
@@ -138,14 +145,30 @@ def test_in_the_control_arm_nothing_is_suggested(demo: Demo, browser: Browser, p
     page.context.close()
 
 
+def test_polyvox_asks_for_a_password_and_has_nothing_to_warn_of(
+    demo: Demo, browser: Browser, pictures: Path | None
+) -> None:
+    site, state = url(demo.state.polyvox_port), demo.state
+    assert requests.get(site, timeout=10).status_code == 401
+    now = status(site, state.project, state.polyvox_login)
+    assert now is not None and now["problems"] == []
+    everything = requests.get(
+        site, auth=state.polyvox_login, headers={"Accept": "application/json"}, timeout=10).json()
+    assert everything["problems"] == []
+    page = log_in(browser, demo.label_studio, demo.you, polyvox=state.polyvox_login)
+    page.goto(site)
+    screenshot(page, pictures, "polyvox-first-page")
+    page.context.close()
+
+
 def test_the_site_of_its_project_says_what_identify_says(demo: Demo, browser: Browser, tmp_path: Path) -> None:
     server, project, site = demo.label_studio, demo.state.project, url(demo.state.polyvox_port)
     texts = {task["id"]: task["data"]["text"] for task in server.owner.tasks(project)}
     found = from_commands(server, tmp_path, project, LABEL_CONFIG)
-    page = log_in(browser, server, demo.you)
+    page = log_in(browser, server, demo.you, polyvox=demo.state.polyvox_login)
     said = complaints(page)
     all_pages_open(page, f"{site}/projects/{project}")
-    the_annotators_are_right(page, site, project, found)
+    the_annotators_are_right(page, site, project, found, demo.state.polyvox_login)
     assert said == []
     page.goto(f"{site}/projects/{project}/tasks")
     expect(page.locator("tbody th a.task")).not_to_have_count(0)

@@ -120,9 +120,12 @@ def the_overview_is_right(page: Page, base: str, overview: dict[str, Any], found
         expect(row.locator("td").last).to_have_text(f"{each['alpha']:.2f}".replace("-", "−"))
 
 
-def the_annotators_are_right(page: Page, url: str, project: int, found: dict[str, Any]) -> None:
-    """Accuracy, kappa and faults: of the page, of the API, of `identify`; and a profile."""
-    rows = requests.get(f"{url}/api/projects/{project}/annotators?limit=1000", timeout=30).json()["rows"]
+def the_annotators_are_right(
+    page: Page, url: str, project: int, found: dict[str, Any], login: tuple[str, str] | None = None
+) -> None:
+    """Accuracy, kappa and faults: of the page, of the API, of `identify`; and a profile. `login`: user and password."""
+    address = f"{url}/api/projects/{project}/annotators?limit=1000"
+    rows = requests.get(address, auth=login, timeout=30).json()["rows"]
     identified = {row["annotator"]: row for row in found["identify"]["annotators"]}
     assert {row["annotator"] for row in rows} == set(identified)
     for row in rows:

@@ -1,0 +1,65 @@
+"""Greets the person at the keyboard with what was learned of them, after 12, 30 and 60 labels.
+
+The figures are those of their own page in Polyvox: how many of their labels were foreseen by models that had not seen
+them, and which label they give more often than the others would on the same messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import requests
+
+from demo.watch import Login
+
+MILESTONES = (12, 30, 60)
+CLEAR = 0.1  # a share of labels that differs from what was to be expected by less than this is not spoken of
+
+
+class Greeter:
+    """Says each greeting once. Cheap to ask often: it makes one request, and says nothing while nobody answers."""
+
+    def __init__(self, fetch: Callable[[], Mapping[str, Any] | None]) -> None:
+        """`fetch` returns the person's profile as Polyvox has it, None while there is none."""
+        self._fetch = fetch
+        self._said = 0  # labels at the last greeting
+
+    def news(self) -> str:
+        """A sentence, or "" when there is nothing new to say."""
+        profile = self._fetch()
+        controls: Sequence[Mapping[str, Any]] = list(profile["controls"].values()) if profile else []
+        if not controls:
+            return ""
+        reached = max((each for each in MILESTONES if each <= controls[0]["figures"]["votes"]), default=0)
+        foreseen = controls[0]["figures"]["predictability"]
+        if reached <= self._said or not foreseen or foreseen["votes"] < reached / 2:
+            return ""  # the next training will have looked at them
+        self._said = reached
+        return sentence(controls[0])
+
+
+def profile_of(polyvox_url: str, project: int, annotator: int, login: Login) -> Mapping[str, Any] | None:
+    """Somebody's profile in Polyvox; None while it has none of them or does not answer."""
+    address = f"{polyvox_url}/api/projects/{project}/annotators/{annotator}"
+    try:
+        response = requests.get(address, auth=login, timeout=10)
+        found: Mapping[str, Any] | None = response.json() if response.ok else None
+    except (requests.RequestException, ValueError):
+        return None
+    return found
+
+
+def sentence(control: Mapping[str, Any]) -> str:
+    """What was learned of somebody, from the profile of one control."""
+    figures = control["figures"]
+    foreseen = figures["predictability"]
+    right = round(foreseen["accuracy"] * foreseen["votes"])
+    said = (f"After {figures['votes']} of your labels: of {foreseen['votes']} that it had not learned from, Polyvox "
+            f"foresaw {right}.")
+    apart = sorted(control["leniency"], key=lambda each: float(each["given"]) - float(each["expected"]))
+    if apart and apart[-1]["given"] - apart[-1]["expected"] >= CLEAR:
+        most = apart[-1]
+        return (f"{said} You say {most['name']} more often than the others would on the same messages "
+                f"({most['given']:.0%} against {most['expected']:.0%}).")
+    return f"{said} You use the labels about as often as the others would on the same messages."

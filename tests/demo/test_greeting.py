@@ -1,0 +1,43 @@
+"""What the person at the keyboard reads of themselves, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from demo.greeting import Greeter
+
+
+def profile(votes: int, *, foreseen: int | None, accuracy: float = 0.75, given: float = 0.5) -> dict[str, Any]:
+    predictability = None if foreseen is None else {"votes": foreseen, "accuracy": accuracy}
+    leniency = [
+        {"name": "Polite", "given": 1 - given, "expected": 0.7}, {"name": "Impolite", "given": given, "expected": 0.3},
+    ]
+    figures = {"votes": votes, "predictability": predictability}
+    return {"controls": {"politeness": {"figures": figures, "leniency": leniency}}}
+
+
+def test_after_12_30_and_60_labels_one_sentence_each() -> None:
+    now: list[Any] = [None]
+    greeter = Greeter(lambda: now[0])
+    said = []
+    for votes in (0, 3, 11, 12, 12, 13, 29, 31, 44, 61, 90):
+        now[0] = profile(votes, foreseen=votes) if votes else None
+        said.append(greeter.news())
+    assert [bool(each) for each in said] == [False] * 3 + [True] + [False] * 3 + [True, False, True, False]
+    assert said[3] == ("After 12 of your labels: of 12 that it had not learned from, Polyvox foresaw 9. You say "
+                       "Impolite more often than the others would on the same messages (50% against 30%).")
+
+
+def test_nothing_is_said_before_a_training_has_looked() -> None:
+    now = [profile(12, foreseen=None)]
+    greeter = Greeter(lambda: now[0])
+    assert greeter.news() == ""
+    now[0] = profile(13, foreseen=3)
+    assert greeter.news() == ""
+    now[0] = profile(14, foreseen=8)
+    assert greeter.news().startswith("After 14 of your labels: of 8 ")
+
+
+def test_a_small_difference_is_none() -> None:
+    greeter = Greeter(lambda: profile(12, foreseen=12, given=0.35))
+    assert "about as often as the others" in greeter.news()
