@@ -86,7 +86,8 @@ def demo(folder: Path) -> Iterator[Demo]:
 def test_it_says_what_to_look_at_and_what_it_switched_off(demo: Demo) -> None:
     output = demo.label_studio.service.log.read_text()
     for said in ("ML_BLOCK_LOCAL_IP", "SSRF_PROTECTION_ENABLED", "for this demo only", "What to look at first",
-                 "sure)", demo.state.polyvox_password, demo.label_studio.url, demo.state.password, "simulated.ada@example.com", OWNER_EMAIL):
+                 "sure)", demo.state.polyvox_password,
+                 demo.label_studio.url, demo.state.password, "simulated.ada@example.com", OWNER_EMAIL):
         assert said in output, said
 
 
