@@ -93,6 +93,9 @@ class VoteStore(Protocol):
         """The latest vote per (unit, annotator, control); read column-wise, no object per row."""
     def of_tasks(self, project: str, task_ids: Sequence[int]) -> list[records.StoredVote]:
         """Current votes on these tasks."""
+    def differing(self, project: str, control: str, pair: tuple[str, str], *, offset: int, limit: int
+                  ) -> tuple[int, list[records.Difference]]:
+        """How many units two annotators answered differently, and some of them in the order of tasks."""
     def counts(self, project: str) -> records.VoteCounts: ...
     def activity(self, project: str) -> list[records.AnnotatorActivity]:
         """Most active first."""

@@ -105,6 +105,16 @@ class StoredVote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A unit that two annotators answered differently."""
+
+    task: int
+    unit: str
+    first: Value
+    second: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSnapshot:
     """A task with everything read from it; the store takes it over as a whole."""
 

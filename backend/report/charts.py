@@ -17,7 +17,7 @@ from backend.report.words import decimal, number, percent, shortened
 COLUMNS_HEIGHT = 150  # pixels, without the labels below
 LINE_HEIGHT = 150
 MAP_HEIGHT = 320
-_LETTER = 0.0125  # width of a letter as a share of the map, on a small tablet
+_LETTER = 0.019  # width of a letter as a share of the map, on a phone
 _FEW = 12  # columns up to which each one is labelled with its number
 
 

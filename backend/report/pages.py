@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +15,19 @@ from backend.report.attention import UNKNOWN, by_concern, first_looks
 from backend.report.charts import Line, Point
 from backend.report.columns import ANNOTATORS, judged
 from backend.report.links import Links
+from backend.report.matrix import rows_of
 from backend.report.names import Names
 from backend.report.region_columns import REGION_PAIRS
-from backend.report.task_columns import ASKS, DIVIDED, FLAGS, TASKS, Flagged
+from backend.report.task_columns import ASKS, FLAGS, Flagged
+from backend.report.task_lists import Differing, listed, matching
 from backend.report.texts import Texts
 from backend.report.words import day
 from backend.services.explanation.documents import AnnotatorAttributions
 from backend.services.gaps.documents import Gaps
 from backend.services.statistics.documents import (
+    Alike,
     Annotators,
+    Consensus,
     ControlProfile,
     Flag,
     Flags,
@@ -31,13 +35,13 @@ from backend.services.statistics.documents import (
     Profile,
     ReasonKind,
     Regions,
-    TaskRow,
     Tasks,
 )
+from backend.services.statistics.subject import label_text
+from model.quality.agreement_map import COMMON
 
 IN_TABLE = ("name", "votes", "accuracy", "predicted")
 MORE_COLUMNS = ("kappa", "spammer_score", "ability", "self_consistency", "drift_p", "accepted", "seconds")
-ON_PAGE = ("task", "votes", "label", "confidence", "surprise", "ambiguity", "cause")
 STATES = ("open", "fine", "slip", "all")
 PAIRS_ON_PAGE = 15
 ON_MAP = 200  # most active annotators; more is a cloud
@@ -89,7 +93,9 @@ def overview(look: Look, document: Overview, query: Mapping[str, str], beside: B
     }
 
 
-def annotators(look: Look, document: Annotators, query: Mapping[str, str], asked: Asked) -> dict[str, Any]:
+def annotators(
+    look: Look, document: Annotators, query: Mapping[str, str], asked: Asked, alike: Alike | None = None
+) -> dict[str, Any]:
     """The table of annotators on one control, whoever deserves a look first, and their map."""
     control = chosen_control(query, _controls(document.rows))
     wanted, wide = query.get("q", "").strip().casefold(), choice(query, "columns", ("few", "all"), "few") == "all"
@@ -97,12 +103,14 @@ def annotators(look: Look, document: Annotators, query: Mapping[str, str], asked
     found = [each.item for each in looked
              if not wanted or wanted in look.names.name(each.item.row.annotator).casefold()]
     columns = {column.name: column for column in ANNOTATORS}
+    matrix = alike.controls.get(control) if alike else None
     return {
         "document": document, "control": control, "controls": _controls(document.rows), "q": query.get("q", ""),
         "columns": [columns[name] for name in (*IN_TABLE, *(MORE_COLUMNS if wide else ()))], "wide": wide,
         "say": sentences, "shown": asked.of_rows(found, ANNOTATORS, look.names),
         "looks": {each.item.row.annotator: each for each in looked}, "points": points(document, look.names),
         "first": sum(each.level < UNKNOWN for each in looked),
+        "matrix": rows_of(matrix), "matrix_left_out": matrix.left_out if matrix else 0, "map_common": COMMON,
     }
 
 
@@ -122,24 +130,19 @@ def profile(
     }
 
 
-def tasks(look: Look, document: Tasks, query: Mapping[str, str], asked: Asked) -> dict[str, Any]:
-    """The hardest or the most divided tasks of a control."""
+def tasks(
+    look: Look, document: Tasks, query: Mapping[str, str], asked: Asked, *, every: Consensus | None = None,
+    differing: Callable[[str], Differing] | None = None,
+) -> dict[str, Any]:
+    """One list of tasks of a control; `every` are all of them, `differing` finds those of two annotators."""
     control = chosen_control(query, tuple(document.controls))
-    which = choice(query, "list", ("hardest", "divided"), "hardest")
     lists = document.controls.get(control)
-    shown: Any
-    rows: list[TaskRow]
-    if which == "hardest":
-        shown = asked.of_rows(lists.hardest if lists else (), TASKS, look.names)
-        rows = list(shown.rows)
-    else:
-        shown = asked.of_rows(lists.divided if lists else (), DIVIDED, look.names)
-        rows = [each.row for each in shown.rows]
-    columns = {column.name: column for column in (TASKS if which == "hardest" else DIVIDED)}
+    found = listed(lists, every.controls.get(control) if every else None, differing(control) if differing else None,
+                   query, asked, look.names, look.texts)
     return {
-        "document": document, "control": control, "controls": tuple(document.controls), "which": which,
-        "lists": lists, "shown": shown, "columns": [columns[name] for name in ON_PAGE], "say": sentences,
-        "texts": look.texts([row.task for row in rows]),
+        "document": document, "control": control, "controls": tuple(document.controls), "which": found.which,
+        "lists": lists, "shown": found.shown, "columns": found.columns, "say": sentences, "found": found,
+        "texts": look.texts(found.tasks), "q": query.get("q", ""), "label_text": label_text,
         "parts": cause_parts(lists.causes if lists else {}),
     }
 
@@ -149,7 +152,7 @@ def flags(
 ) -> dict[str, Any]:
     """Votes worth a second look."""
     everything = flagged(document, checks)
-    found = filtered(everything, query, look.names)
+    found = filtered(everything, query, look.names, look.texts)
     shown = asked.of_rows(found, FLAGS, look.names)
     return {
         "document": document, "shown": shown, "query": query, "state": query.get("state") or "open",
@@ -157,7 +160,7 @@ def flags(
         "people": sorted({each.flag.annotator for each in everything}, key=look.names.name), "states": STATES,
         "texts": look.texts([each.flag.task for each in shown.rows]),
         "open": sum(not each.checked for each in everything), "listed": len(everything),
-        "most": max((each.flag.score for each in everything), default=1.0),
+        "q": query.get("q", ""),
     }
 
 
@@ -167,8 +170,12 @@ def gaps(look: Look, document: Gaps | None, cover: Overview | None, people: Anno
     controls = tuple(document.controls) if document else ()
     control = chosen_control(query, controls)
     found = document.controls.get(control) if document else None
-    shown = asked.of_rows(found.asks if found else (), ASKS, look.names)
+    slug, every = query.get("annotator", ""), found.asks if found else ()
+    asks = [each for each in every if not slug or look.names.slug(each.annotator) == slug]
+    shown = asked.of_rows(matching(asks, lambda each: each.task, query.get("q", ""), look.texts), ASKS, look.names)
     return {
+        "q": query.get("q", ""),
+        "asked_people": sorted({each.annotator for each in every}, key=look.names.name),
         "document": document, "found": found, "control": control, "controls": controls, "shown": shown,
         "coverage": cover.coverage if cover else None, "people": people.rows[:ON_MAP] if people else (),
         "columns": [column for column in ASKS if column.name not in ("annotator", "unit")],
@@ -193,8 +200,8 @@ def flag_id(flag: Flag) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def filtered(rows: Sequence[Flagged], query: Mapping[str, str], names: Names) -> list[Flagged]:
-    """Those that ?annotator=&control=&reason=&state= leave. Raises ClientError for words that do not exist."""
+def filtered(rows: Sequence[Flagged], query: Mapping[str, str], names: Names, texts: Texts) -> list[Flagged]:
+    """Those that ?q=&annotator=&control=&reason=&state= leave. Raises ClientError for words that do not exist."""
     reason = choice(query, "reason", [each.value for each in ReasonKind])
     state = choice(query, "state", STATES, "open")
     slug, control = query.get("annotator", ""), query.get("control", "")
@@ -205,7 +212,7 @@ def filtered(rows: Sequence[Flagged], query: Mapping[str, str], names: Names) ->
         found = [each for each in found if each.flag.control == control]
     if reason:
         found = [each for each in found if any(one.kind == reason for one in each.flag.reasons)]
-    return list(found)
+    return matching(found, lambda each: each.flag.task, query.get("q", ""), texts)
 
 
 def chosen_control(query: Mapping[str, str], controls: Sequence[str]) -> str:

@@ -59,7 +59,8 @@ def report(reader: Reader, store: Store, project: Project, *, mask: bool, label_
     made = _Chapters(look)
     beside = pages.Beside(tasks=tasks, flags=flags, checks=checks, people=people, gaps=gaps, drawn=drawn)
     made.add("", "Overview", "_overview", pages.overview(look, overview, {}, beside))
-    made.add("annotators", "Annotators", "_annotators", pages.annotators(look, people, {}, asked))
+    made.add("annotators", "Annotators", "_annotators",
+             pages.annotators(look, people, {}, asked, reader.alike(project.key)))
     made.add("tasks", "Hardest tasks", "_tasks", pages.tasks(look, tasks, {}, asked))
     made.add("divided", "Divided tasks", "_tasks", pages.tasks(look, tasks, {"list": "divided"}, asked))
     made.add("flags", "Flags", "_flags", pages.flags(look, flags, checks, all_of_it, asked))

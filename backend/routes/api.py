@@ -19,6 +19,7 @@ from backend.report.masked import masked_profile
 from backend.report.region_columns import REGION_PAIRS, figures_of
 from backend.report.table import Column, as_csv, records
 from backend.report.task_columns import ASKS, CONSENSUS, DIVIDED, FLAGS, MATRIX, TASKS, labelled
+from backend.report.texts import texts_of
 from backend.routes.checks import check_flag
 from backend.routes.context import body, context
 from backend.routes.desk import Desk, desk, shown_jobs, there
@@ -97,7 +98,7 @@ def flags(project: str) -> Response:
     at = desk(project)
     document = there(at.reader.flags(at.key))
     rows = views.flagged(document, at.store.statistics.checks(at.key))
-    found = views.filtered(rows, request.args, at.names())
+    found = views.filtered(rows, request.args, at.names(), texts_of(at.store, at.project))
     return _table(at, "flags", document.header, FLAGS, found)
 
 

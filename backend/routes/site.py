@@ -13,6 +13,7 @@ from backend.errors import ClientError, NotFound
 from backend.report import pages as views
 from backend.report.asked import Asked
 from backend.report.pages import Beside, Look
+from backend.report.task_lists import Differing
 from backend.routes.checks import check_flag
 from backend.routes.context import context
 from backend.routes.desk import ADVICE, NOTHING_YET, Desk, desk, there
@@ -46,11 +47,17 @@ def _overview(at: Desk, look: Look, query: Query) -> dict[str, Any]:
 
 
 def _annotators(at: Desk, look: Look, query: Query) -> dict[str, Any]:
-    return views.annotators(look, there(at.reader.annotators(at.key)), query, Asked.of(query, paged=True))
+    document, alike = there(at.reader.annotators(at.key)), at.reader.alike(at.key)
+    return views.annotators(look, document, query, Asked.of(query, paged=True), alike)
 
 
 def _tasks(at: Desk, look: Look, query: Query) -> dict[str, Any]:
-    return views.tasks(look, there(at.reader.tasks(at.key)), query, Asked.of(query, paged=True))
+    def differing(control: str) -> Differing:
+        return lambda pair, offset, limit: at.store.votes.differing(at.key, control, pair, offset=offset, limit=limit)
+
+    every = at.reader.consensus(at.key) if query.get("list") == "all" else None  # the largest document
+    return views.tasks(look, there(at.reader.tasks(at.key)), query, Asked.of(query, paged=True), every=every,
+                       differing=differing)
 
 
 def _flags(at: Desk, look: Look, query: Query) -> dict[str, Any]:

@@ -54,6 +54,30 @@ class SqlVoteStore:
                 found.extend(_stored_vote(row) for row in connection.execute(ordered))
         return found
 
+    def differing(
+        self, project: str, control: str, pair: tuple[str, str], *, offset: int, limit: int
+    ) -> tuple[int, list[records.Difference]]:
+        """See `ports.VoteStore`."""
+        sides = [
+            select(votes.c.unit, votes.c.task_id, votes.c.kind, votes.c.value)
+            .where(_current(project), votes.c.control == control, votes.c.annotator == who).subquery()
+            for who in pair
+        ]  # fmt: skip
+        one, other = (side.c for side in sides)
+        both = sides[0].join(sides[1], one.unit == other.unit)
+        differ = one.value != other.value
+        rows = select(one.unit, one.task_id, one.kind, one.value, other.value.label("second"))
+        with self._db.read() as connection:
+            total = connection.execute(select(func.count()).select_from(both).where(differ)).scalar_one()
+            found = connection.execute(
+                rows.select_from(both).where(differ).order_by(one.task_id, one.unit).offset(offset).limit(limit)
+            ).all()
+        return total, [
+            records.Difference(task=row.task_id, unit=row.unit, first=Value.from_json(row.kind, row.value),
+                               second=Value.from_json(row.kind, row.second))
+            for row in found
+        ]  # fmt: skip
+
     def counts(self, project: str) -> records.VoteCounts:
         """See `ports.VoteStore`. Counted anew only after votes changed; asked once a second, it reads one row."""
         statement = select(projects.c.changes, projects.c.last_change).where(projects.c.key == project)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from backend.ports import Progress
 from backend.records import DrawnAnnotation
+from backend.services.statistics.alike import alike, places
 from backend.services.statistics.documents import Document, DocumentKind, Header
 from backend.services.statistics.flags import flags
 from backend.services.statistics.material import Material
@@ -33,10 +34,9 @@ def compute(
         model_version=published.name if published is not None and material.evidence is not None else None,
     )
     progress(0.5, "describing annotators")
-    table, profiles = annotators(material, subjects, header)
+    table, profiles = annotators(material, subjects, header, places(material, subjects))
     progress(0.7, "looking for slips")
     flagged = flags(material, subjects, header)
-    progress(0.85, "describing tasks")
     progress(0.9, "comparing regions")
     drawn = regions(material, annotations, header)
     return {
@@ -44,6 +44,7 @@ def compute(
         (DocumentKind.OVERVIEW, ""): overview(material, subjects, header, tasks_present),
         (DocumentKind.ANNOTATORS, ""): table,
         **{(DocumentKind.PROFILE, profile.row.annotator): profile for profile in profiles},
+        (DocumentKind.ALIKE, ""): alike(subjects, header),
         (DocumentKind.TASKS, ""): tasks(material, subjects, header),
         (DocumentKind.FLAGS, ""): flagged,
         (DocumentKind.CONSENSUS, ""): consensus(material, subjects, header),

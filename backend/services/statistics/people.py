@@ -5,13 +5,14 @@ Shape legend: V votes of a control, N rows of its questions, U units, A annotato
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
+from backend.services.statistics.alike import Places
 from backend.services.statistics.documents import (
     UNKNOWN,
     Accepted,
@@ -52,10 +53,12 @@ class Found:
     pairs: Pairwise | None
 
 
-def annotators(material: Material, subjects: Sequence[Subject], header: Header) -> tuple[Annotators, list[Profile]]:
+def annotators(
+    material: Material, subjects: Sequence[Subject], header: Header, places: Places
+) -> tuple[Annotators, list[Profile]]:
     """The table of all annotators, most votes first, and the profile of each."""
     found = [_found(material, subject) for subject in subjects]
-    rows = _rows(material, found)
+    rows = _rows(material, found, places.of)
     profiles = [
         Profile(header=header, row=row, controls={
             each.subject.name: _profile(material, each, at, figures)
@@ -63,11 +66,13 @@ def annotators(material: Material, subjects: Sequence[Subject], header: Header) 
         })
         for at, row in rows
     ]  # fmt: skip
-    explained = None if material.evidence is None else number(material.evidence.explained)
-    return Annotators(header=header, rows=tuple(row for _, row in rows), map_explained=explained), profiles
+    table = Annotators(header=header, rows=tuple(row for _, row in rows), map_explained=places.explained)
+    return table, profiles
 
 
-def _rows(material: Material, found: Sequence[Found]) -> list[tuple[int, AnnotatorRow]]:
+def _rows(
+    material: Material, found: Sequence[Found], places: Mapping[str, tuple[float, float]]
+) -> list[tuple[int, AnnotatorRow]]:
     given, history = material.given, material.history
     people = len(given.annotators)
     votes = np.bincount(given.annotator, minlength=people)
@@ -76,14 +81,11 @@ def _rows(material: Material, found: Sequence[Found]) -> list[tuple[int, Annotat
     np.maximum.at(last, given.annotator, given.time)
     pace = speed(given.unit, given.annotator, history.lead_time_s[material.current], people)
     accepted = _accepted(given.annotator, given.provenance, history.shown[material.current], people)
-    places = {} if material.evidence is None else dict(
-        zip(material.evidence.annotators, material.evidence.position.tolist(), strict=True)
-    )
     rows = [
         (at, AnnotatorRow(
             annotator=name, name=material.name(name), votes=int(votes[at]), tasks=int(tasks[at]),
             last_vote=datetime.fromtimestamp(float(last[at]), UTC), **_pace(pace, at), accepted=accepted[at],
-            position=(places[name][0], places[name][1]) if name in places else None,
+            position=places.get(name),
             controls={each.subject.name: mine for each in found if (mine := each.figures[at]) is not None},
         ))
         for at, name in enumerate(given.annotators)

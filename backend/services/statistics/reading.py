@@ -11,6 +11,7 @@ from backend.ports import Store
 from backend.services.statistics.codec import decode
 from backend.services.statistics.documents import (
     TYPES,
+    Alike,
     Annotators,
     Consensus,
     Document,
@@ -23,7 +24,7 @@ from backend.services.statistics.documents import (
 )
 
 log = logging.getLogger(__name__)
-D = TypeVar("D", Overview, Annotators, Profile, Tasks, Flags, Consensus, Regions)
+D = TypeVar("D", Overview, Annotators, Profile, Tasks, Flags, Consensus, Regions, Alike)
 Key = tuple[str, str, str]  # project, kind, part
 
 
@@ -96,6 +97,10 @@ class Reader:
     def regions(self, project: str) -> Regions | None:
         """See `read`; None too where annotators draw nothing that is compared."""
         return _of(Regions, self.read(project, DocumentKind.REGIONS))
+
+    def alike(self, project: str) -> Alike | None:
+        """See `read`."""
+        return _of(Alike, self.read(project, DocumentKind.ALIKE))
 
 
 def _of(kind: type[D], document: Document | None) -> D | None:

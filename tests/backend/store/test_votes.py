@@ -145,3 +145,18 @@ def test_fifty_thousand_votes_are_read_in_well_under_a_second(tmp_path: Path) ->
     assert len(current) == 50_000 and len(current.units) == 10_000 and len(current.values) == 3
     assert seconds < 2.0  # measured 0.2 s; the bound is for a busy machine
     store.close()
+
+
+def test_units_that_two_annotators_answered_differently(store: SqlStore) -> None:
+    given = [
+        vote(1, "5", "A"), vote(1, "6", "B"), vote(2, "5", "A"), vote(2, "6", "A"), vote(3, "5", "B"),
+        vote(4, "5", "A"), vote(4, "6", "C"), vote(4, "6", "D", control="other"), vote(5, "7", "A"), vote(5, "6", "B"),
+    ]
+    store.tasks.take_over(KEY, [snapshot(i, [each for each in given if each.task_id == i]) for i in range(1, 6)])
+    control = given[0].control
+    total, rows = store.votes.differing(KEY, control, ("5", "6"), offset=0, limit=9)
+    assert total == 2
+    assert [(each.task, each.unit, each.first.data, each.second.data) for each in rows] == [
+        (1, "1", "A", "B"), (4, "4", "A", "C")]
+    assert store.votes.differing(KEY, control, ("6", "5"), offset=1, limit=1)[1][0].first.data == "C"
+    assert store.votes.differing("9.9", control, ("5", "6"), offset=0, limit=9) == (0, [])

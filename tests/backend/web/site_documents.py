@@ -16,8 +16,11 @@ from backend.services.gaps.documents import Ask, GapFigures, Gaps, MatrixRow
 from backend.services.statistics.codec import encode
 from backend.services.statistics.documents import (
     LISTED,
+    MOST_IN_MATRIX,
     Accepted,
     Agreement,
+    AgreementMatrix,
+    Alike,
     AnnotatorFigures,
     AnnotatorRow,
     Annotators,
@@ -89,6 +92,7 @@ class Writer:
         if documents:
             bodies: dict[tuple[str, str], Any] = {
                 ("overview", ""): self.overview(), ("annotators", ""): self.annotators(), ("tasks", ""): self.lists(),
+                ("alike", ""): self.alike(),
                 ("flags", ""): self.flags(), ("consensus", ""): self.consensus(), ("regions", ""): self.regions(),
             } | {("profile", who): self.profile(who) for who in self.people}
             bodies |= {("attributions", who): self.attributions(who) for who in self.people[:2]}
@@ -173,6 +177,14 @@ class Writer:
                                 f1=Figure(value=0.62, low=0.55, high=0.68))
         return Regions(header=self.header, controls={self.control: figures}, unreadable=1, left_out=0,
                        annotators={who: self.names[who] for who in self.people})
+
+    def alike(self) -> Alike:
+        """Everybody shares 40 tasks with everybody; the further apart they stand, the less they agree."""
+        people = range(min(len(self.people), MOST_IN_MATRIX))
+        return Alike(header=self.header, controls={self.control: AgreementMatrix(
+            annotators=tuple(self.people[at] for at in people), left_out=len(self.people) - len(people),
+            common=tuple(tuple(40 for _ in people) for _ in people),
+            same=tuple(tuple(40 - abs(one - other) for other in people) for one in people))})
 
     def judged(self, place: int) -> AnnotatorFigures:
         return AnnotatorFigures(

@@ -19,9 +19,11 @@ from backend.records import JobKind
 from backend.report.pages import flag_id
 from backend.services.gaps.service import GapFilling
 from backend.services.statistics.codec import encode
+from model.spaces import Value
 from tests.backend.web.site_documents import CONTROL, KEY, NOW, NUMBER, Writer
 
-PAGES = ("overview", "annotators", "annotators/3", "tasks", "tasks?list=divided", "flags", "flags?state=all", "gaps")
+PAGES = ("overview", "annotators", "annotators/3", "tasks", "tasks?list=divided", "tasks?list=all", "flags",
+         "flags?state=all", "gaps")
 ADDRESSES = ("/projects", *(f"/projects/{NUMBER}/{page}" for page in PAGES))
 MOST_BYTES = 300_000
 
@@ -117,6 +119,50 @@ def test_whoever_deserves_a_look_comes_first(site):
     assert text(site(), f"/projects/{NUMBER}/annotators?columns=all").count("<th scope=\"col\"") > 10
 
 
+def test_the_matrix_of_agreement_leads_to_the_tasks_on_which_two_differ(site):
+    client = site(Writer(annotators=30))
+    page = text(client, f"/projects/{NUMBER}/annotators").split("Who agrees with whom</h2>")[1]
+    assert "20 annotators, the most active of 30" in page and "the same label on 38 of 40" in page
+    link = re.search(r'href="\.\./\.\./([^"]*one=3&amp;other=5[^"]*)"[^>]*>95<', page)[1].replace("&amp;", "&")
+    assert "0 tasks" in text(client, f"/{link}")  # in the votes that the store has, nobody shares a task
+    text(client, f"/projects/{NUMBER}/tasks?list=differ&one=3&other=nobody", 400)
+
+
+def test_tasks_on_which_two_differ(site):
+    client, writer = site(), Writer()
+    first = writer._snapshot(6)  # of the first annotator; the second says something else
+    second = replace(first.votes[0], annotator="4", value=Value.of_class("Impolite"), annotation_id=77)
+    third = replace(first.votes[0], annotator="5", annotation_id=78)
+    both = [replace(first.annotations[0], id=each.annotation_id, annotator=each.annotator)
+            for each in (first.votes[0], second, third)]
+    client.services.store.tasks.take_over(
+        KEY, [replace(first, annotations=both, votes=[*first.votes, second, third])])
+    page = text(client, f"/projects/{NUMBER}/tasks?list=differ&one=3&other=4")
+    assert "1 task<" in page and "data?task=6" in page and "<bdi>Impolite</bdi>" in page
+    assert "0 tasks" in text(client, f"/projects/{NUMBER}/tasks?list=differ&one=3&other=5")
+
+
+def test_tasks_flags_and_gaps_are_searched_by_words_and_numbers(site):
+    writer = Writer()
+    writer.texts[7] = "An Owl, at night"
+    client = site(writer)
+    for page in ("tasks?", "tasks?list=divided&", "tasks?list=all&", "flags?", "gaps?"):
+        for words in ("oWL", "7"):
+            shown = text(client, f"/projects/{NUMBER}/{page}q={words}")
+            assert set(re.findall(r'class="task" href="[^"]*task=(\d+)"', shown)) == {"7"}, (page, words)
+    found = text(client, f"/projects/{NUMBER}/tasks?list=all&label=Polite&q=Please")
+    assert {int(each) % 3 for each in re.findall(r'data\?task=(\d+)"', found)} == {0}
+    only = text(client, f"/projects/{NUMBER}/gaps?annotator=4")
+    assert set(re.findall(r'<td data-label="Annotator"><a href="[^"]*annotators/(\d+)"', only)) == {"4"}
+    assert client.get(f"/api/projects/{NUMBER}/flags?q=owl").json["total"] == 1
+
+
+def test_every_page_links_to_the_project_in_label_studio(site):
+    client = site()
+    for address in ADDRESSES[1:]:
+        assert f'href="http://localhost:8080/projects/{NUMBER}/data"' in text(client, address), address
+
+
 def test_agreement_on_regions_is_on_the_overview_as_in_the_api(site):
     client = site()
     page = text(client, f"/projects/{NUMBER}/overview").split("agreement on regions</h2>")[1]
@@ -205,7 +251,7 @@ def test_a_project_without_figures_says_so_and_what_to_do(site):
 def test_without_gaps_there_is_coverage(site):
     page = text(site(gaps=False), f"/projects/{NUMBER}/gaps")
     assert "Who labelled how much" in page and "not computed for this project yet" in page
-    assert "Next labels" in text(site(gaps=True), f"/projects/{NUMBER}/gaps")
+    assert "Votes that would help most" in text(site(gaps=True), f"/projects/{NUMBER}/gaps")
 
 
 def test_gaps_that_were_computed_anew_are_sent_anew(site):
@@ -256,7 +302,7 @@ def test_tables_are_ordered_filtered_and_paged(site):
     assert "page 2 of 3" in text(client, f"{base}?page=2")
     page = text(client, f"/projects/{NUMBER}/annotators?sort=votes&order=asc")
     assert 'aria-sort="ascending"' in page
-    shown = re.findall(r'annotators/(\d+)"><bdi>annotator', page[page.index("<tbody>"):])
+    shown = re.findall(r'annotators/(\d+)"><bdi>annotator', page.split("<tbody>")[1])
     assert shown == sorted(shown, reverse=True)  # later ones have fewer votes
     assert "1 annotator<" in text(client, f"/projects/{NUMBER}/annotators?q=ANNOTATOR5")
     assert "Nobody is called so" in text(client, f"/projects/{NUMBER}/annotators?q=zz")

@@ -1,7 +1,7 @@
 """The documents that a project's statistics are: frozen, JSON-able, computed by a job and only ever read by pages.
 
-Seven kinds, one class each: `Overview`, `Annotators`, `Profile` (one for each annotator), `Tasks`, `Flags`,
-`Consensus`, and `Regions` where annotators draw.
+Eight kinds, one class each: `Overview`, `Annotators`, `Profile` (one for each annotator), `Tasks`, `Flags`,
+`Consensus`, `Alike` (who agrees with whom), and `Regions` where annotators draw.
 Every document begins with a `Header`. What is unknown is None, never NaN and never a made-up 0; shares and
 probabilities lie in [0, 1], losses are in nats a vote, durations in seconds. Classes stand in the order of the label
 config. A label is a text as people read it: the class, or the chosen classes joined by ", " (`NOTHING_CHOSEN` for the
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from backend.services.statistics.documents.alike import MOST_IN_MATRIX, AgreementMatrix, Alike
 from backend.services.statistics.documents.annotators import (
     Accepted,
     AnnotatorFigures,
@@ -67,7 +68,7 @@ from backend.services.statistics.documents.tasks import (
     Tasks,
 )
 
-Document = Overview | Annotators | Profile | Tasks | Flags | Consensus | Regions
+Document = Overview | Annotators | Profile | Tasks | Flags | Consensus | Regions | Alike
 TYPES: Mapping[DocumentKind, type[Document]] = {
     DocumentKind.OVERVIEW: Overview,
     DocumentKind.ANNOTATORS: Annotators,
@@ -76,16 +77,20 @@ TYPES: Mapping[DocumentKind, type[Document]] = {
     DocumentKind.FLAGS: Flags,
     DocumentKind.CONSENSUS: Consensus,
     DocumentKind.REGIONS: Regions,
+    DocumentKind.ALIKE: Alike,
 }
 
 __all__ = [
     "LISTED",
     "MOST_COUNTED",
+    "MOST_IN_MATRIX",
     "NOTHING_CHOSEN",
     "TYPES",
     "UNKNOWN",
     "Accepted",
     "Agreement",
+    "AgreementMatrix",
+    "Alike",
     "AnnotatorFigures",
     "AnnotatorRow",
     "Annotators",

@@ -63,7 +63,7 @@ class AnnotatorRow:
     relative_speed: float | None  # time against others on the same units: 0.5 takes half as long
     hurried: float | None  # share of votes in less than a fifth of the unit's median time
     accepted: Accepted
-    position: tuple[float, float] | None  # in the 2-D map of the learned queries; None before the first version
+    position: tuple[float, float] | None  # on the map of agreement; None where too few tasks are common
     controls: Mapping[str, AnnotatorFigures]  # those they used
 
 
@@ -73,7 +73,7 @@ class Annotators:
 
     header: Header
     rows: tuple[AnnotatorRow, ...]
-    map_explained: float | None  # share of the variance of the queries that the 2-D map shows
+    map_explained: float | None  # share of the differences that the map of agreement shows; None without a map
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ class DocumentKind(StrEnum):
     FLAGS = "flags"
     CONSENSUS = "consensus"
     REGIONS = "regions"
+    ALIKE = "alike"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
