@@ -96,6 +96,8 @@ class VoteStore(Protocol):
     def differing(self, project: str, control: str, pair: tuple[str, str], *, offset: int, limit: int
                   ) -> tuple[int, list[records.Difference]]:
         """How many units two annotators answered differently, and some of them in the order of tasks."""
+    def of_annotators(self, project: str, names: Sequence[str]) -> list[records.StoredVote]:
+        """Current votes of these annotators, in order of time."""
     def counts(self, project: str) -> records.VoteCounts: ...
     def activity(self, project: str) -> list[records.AnnotatorActivity]:
         """Most active first."""

@@ -67,7 +67,7 @@ def predictions(services: Services, project: Project, task_ids: list[int]) -> li
     who = [each.annotator for each in services.store.votes.activity(project.key)]
     names = {each.annotator: each.name for each in services.store.votes.activity(project.key)}
     given = {(vote.task_id, vote.control, vote.annotator): _say(vote.value) for vote in _whole_tasks(votes)}
-    rows = [*_network_rows(services, loaded, config, tasks, who, votes),
+    rows = [*_network_rows(services, project.key, loaded, config, tasks, who, votes),
             *_ranking_rows(services, loaded, config, tasks, who, votes)]
     silent = [task for task in tasks if not any(row["task"] == task.id for row in rows)]
     if silent:
@@ -80,7 +80,7 @@ def predictions(services: Services, project: Project, task_ids: list[int]) -> li
 
 
 def _network_rows(
-    services: Services, loaded: Loaded, config: LabelConfig, tasks: Sequence[Task], who: list[str],
+    services: Services, project: str, loaded: Loaded, config: LabelConfig, tasks: Sequence[Task], who: list[str],
     votes: list[StoredVote],
 ) -> list[dict[str, Any]]:
     if not loaded.ladder.reads:
@@ -91,7 +91,8 @@ def _network_rows(
             str(task.id) for task, content in zip(tasks, contents, strict=True) if not content))
     answer = loaded.ladder.predict(
         services.features.texts(contents), who, units=[str(task.id) for task in tasks], given=as_votes(votes),
-        texts=[text_of(content) for content in contents])
+        texts=[text_of(content) for content in contents],
+        newcomers=services.prediction.newcomers.of(project, loaded, config, who))
     rows = []
     for row, task in enumerate(tasks):
         for control, space in whole_task(loaded.ladder.spaces, config).items():

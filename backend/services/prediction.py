@@ -25,6 +25,7 @@ from backend.records import Project, StoredVote
 from backend.registry import Loaded, Registry
 from backend.services.explanation.regions import with_attention
 from backend.services.features import Features
+from backend.services.newcomers import Newcomers
 from backend.services.overrides import settings_of
 from backend.services.rankings import with_rankings
 from backend.services.ready_tasks import nothing_read
@@ -52,6 +53,7 @@ class Prediction:
         self._settings = settings
         self._clock = clock
         self._seconds = seconds
+        self.newcomers = Newcomers(store=store, features=features, registry=registry, settings=settings)
         self.config = lru_cache(maxsize=32)(parse_config)  # label configs come with each request
 
     def version(self, project_key: str) -> str:
@@ -107,7 +109,9 @@ class Prediction:
         annotators apart, tasks in the control arm keep but the score of their consensus.
         """
         try:
-            shaped = predict(loaded.ladder, config, tasks, votes, name=loaded.version.name)
+            newcomers = self.newcomers.of(
+                project.key, loaded, config, (annotator for task in tasks for annotator in task.annotators))
+            shaped = predict(loaded.ladder, config, tasks, votes, name=loaded.version.name, newcomers=newcomers)
         except ModelError as error:
             log.warning("version %s of project %s cannot answer: %s", loaded.version.name, project.key, error)
             return [TaskPredictions(task_id=task.id, own={}, consensus=None) for task in tasks]
@@ -120,6 +124,7 @@ class Prediction:
         if regions:
             shaped = with_regions(
                 self._features, loaded, config, tasks, shaped, votes, regions, shared=settings.shared_regions,
+                newcomers=newcomers,
                 seconds=None if until is None else partial(self._left, until))
         if settings.middleware:
             return shaped

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from backend.registry import Loaded
 from backend.services.features import Features
 from backend.services.regions import OURS, Region, Regions, add, asked_regions, known_regions, offered_regions
 from backend.services.served import Offers, ReadyTask, TaskPredictions, Tokens, as_votes
+from model.coldstart.adapting import Adapted
 from model.spaces import Value
 from model.votes import Votes
 
@@ -56,7 +58,7 @@ def regions_for(
 def with_regions(
     features: Features, loaded: Loaded, config: LabelConfig, tasks: Sequence[ReadyTask],
     predictions: Sequence[TaskPredictions], votes: Sequence[StoredVote], regions: Mapping[int, Regions], *,
-    shared: bool, seconds: Callable[[], float] | None,
+    shared: bool, seconds: Callable[[], float] | None, newcomers: Mapping[str, Adapted] = MappingProxyType({}),
 ) -> list[TaskPredictions]:
     """The predictions of these tasks with answers on regions. `seconds` says what may still be spent on encoding; None:
     all that it takes."""
@@ -72,7 +74,7 @@ def with_regions(
                          None if seconds is None else seconds())
         known = [(one, tokens[content], text_of(content)) for one, content in zip(part, read, strict=True)
                  if content and content in tokens]
-        for row, who, entries in _answers(loaded, config, offers, known, people, given):
+        for row, who, entries in _answers(loaded, config, offers, known, people, given, newcomers):
             added.setdefault((row, who), []).extend(entries)
     return [_added(one, task, {who: added.get((row, who), []) for who in (None, *task.annotators)}, loaded.version.name)
             for row, (one, task) in enumerate(zip(predictions, tasks, strict=True))]
@@ -106,14 +108,14 @@ def _tokens(
 
 def _answers(
     loaded: Loaded, config: LabelConfig, offers: Offers, known: Sequence[tuple[_Wanted, Tokens, str]],
-    people: Sequence[str], given: Votes,
+    people: Sequence[str], given: Votes, newcomers: Mapping[str, Adapted],
 ) -> Iterator[tuple[int, str | None, Entries]]:
     """(row of the task, annotator or None, what their prediction carries of a region), for all who are shown it."""
     if not known:
         return
     made = loaded.ladder.predict(
         [tokens for _, tokens, _ in known], people, given=given, texts=[text for _, _, text in known],
-        units=[f"{one.task.id}/{one.region.place}" for one, _, _ in known])
+        units=[f"{one.task.id}/{one.region.place}" for one, _, _ in known], newcomers=newcomers)
     width = len(people) + 1  # the last column is the consensus
     rows = {name: np.concatenate([each.served, each.consensus[:, None]], axis=1).reshape(len(known) * width, -1)
             for name, each in made.items()}  # (R * (A + 1), C)

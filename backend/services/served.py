@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from model.votes import Vote, Votes
 
 if TYPE_CHECKING:
     from backend.labeling import Control, LabelConfig
+    from model.coldstart.adapting import Adapted
     from model.ensemble.ladder import Ladder
 
 Floats = NDArray[np.float64]
@@ -67,8 +69,10 @@ def learned_of(version: Version | None) -> Mapping[str, Mapping[str, Any]]:
 
 def predict(
     ladder: Ladder, config: LabelConfig, tasks: Sequence[ReadyTask], given: Sequence[StoredVote], *, name: str,
+    newcomers: Mapping[str, Adapted] = MappingProxyType({}),
 ) -> list[TaskPredictions]:
-    """Own and consensus predictions of each task under version `name`, from one forward over all of them.
+    """Own and consensus predictions of each task under version `name`, from one forward over all of them; `newcomers`
+    are answered for as their own votes taught.
 
     Raises ModelError when the ladder was trained on features of another dimension.
     """
@@ -78,6 +82,7 @@ def predict(
     predictions = ladder.predict(
         [task.tokens for task in tasks], annotators, units=[str(task.id) for task in tasks], given=as_votes(given),
         texts=[task.text for task in tasks],
+        newcomers=newcomers,
     )
     column = {annotator: index for index, annotator in enumerate(annotators)}
     pairs = [(row, annotator) for row, task in enumerate(tasks) for annotator in task.annotators]

@@ -90,6 +90,7 @@ class Training:
         """
         from model.ensemble.audit import audit_evidence
         from model.ensemble.ladder import fit, judge  # torch is loaded by who trains
+        from model.ensemble.scoring import by_annotator
 
         record = self._store.projects.get(project)
         if record is None:
@@ -121,6 +122,8 @@ class Training:
         figures = {
             **fitted.figures, "gate": verdict.figures, "encoder": self._features.encoder_id,
             "started_from": _origin(published, fitted), **self._about(material),
+            "by_annotator": {name: by_annotator(scored, fitted.ladder.annotators)
+                             for name, scored in fitted.heldout.items()},
         }
         ranked = self._judged(project, material)
         verdict = replace(verdict, reason=f"{verdict.reason} {ranked.reason}".strip())

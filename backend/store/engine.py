@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Select, Table, create_engine, event, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -26,6 +26,7 @@ from backend.ports import Clock
 from backend.store.schema import projects
 
 BUSY_TIMEOUT_MS = 30_000
+Id = TypeVar("Id", int, str)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -52,7 +53,7 @@ def optional_time(microseconds: int | None) -> datetime | None:
     return None if microseconds is None else from_us(microseconds)
 
 
-def chunks(ids: Sequence[int], size: int = 500) -> Iterator[Sequence[int]]:
+def chunks(ids: Sequence[Id], size: int = 500) -> Iterator[Sequence[Id]]:
     """Parts of a list of ids, short enough for one IN (...)."""
     for start in range(0, len(ids), size):
         yield ids[start : start + size]

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-HEAD = "0008"  # the newest migration; a database that is already there is opened without loading Alembic
+HEAD = "0009"  # the newest migration; a database that is already there is opened without loading Alembic
 
 
 class SafeText(TypeDecorator[str]):
@@ -160,6 +160,7 @@ votes = Table(
     Column("stored_at", BigInteger, nullable=False),
     Column("ended_at", BigInteger),
     Index("ix_votes_live", "project_id", "task_id", sqlite_where=_LIVE, postgresql_where=_LIVE),
+    Index("ix_votes_annotator", "project_id", "annotator", sqlite_where=_LIVE, postgresql_where=_LIVE),
 )
 
 annotators = Table(

@@ -78,6 +78,17 @@ class SqlVoteStore:
             for row in found
         ]  # fmt: skip
 
+    def of_annotators(self, project: str, names: Sequence[str]) -> list[records.StoredVote]:
+        """See `ports.VoteStore`."""
+        found: list[records.StoredVote] = []
+        columns = votes.c
+        with self._db.read() as connection:
+            for some in chunks(names):
+                statement = select(votes).where(_current(project), columns.annotator.in_(some))
+                ordered = statement.order_by(columns.updated_at, columns.unit, columns.annotator, columns.control)
+                found.extend(_stored_vote(row) for row in connection.execute(ordered))
+        return found
+
     def counts(self, project: str) -> records.VoteCounts:
         """See `ports.VoteStore`. Counted anew only after votes changed; asked once a second, it reads one row."""
         statement = select(projects.c.changes, projects.c.last_change).where(projects.c.key == project)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.coldstart.people import People
 from model.ensemble.consensus import majority
 from model.ensemble.gaps import Gaps
 from model.ensemble.given import GivenVotes
@@ -48,6 +49,7 @@ class ControlState:
     panel: NDArray[np.bool_]  # (P,) annotators who ever used this control
     spread: float  # sigma of `consensus`
     gaps: Gaps | None = None  # None in a checkpoint from before there was any
+    people: People | None = None  # what newcomers are compared with; None as above
 
     def answer(self, rungs: Mapping[str, Floats], votes: GivenVotes) -> Answers:
         """From the scores of rungs (B, P + 1, C) and the votes on the units."""

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from model.coldstart.adapting import content_of
+from model.coldstart.people import fit_people
 from model.config import LadderConfig
 from model.dataset import Dataset, TrainingSet, build_dataset
 from model.ensemble.consensus import fit_spread
@@ -77,6 +79,7 @@ def fit(
     )
     progress(0.92, "stacking and calibrating")
     controls = {name: _fit_control(dataset, name, features, store.dim, result, config) for name in dataset.controls}
+    controls = {name: _with_people(dataset, name, features, state) for name, state in controls.items()}
     ladder = Ladder(
         annotators=dataset.annotators, controls=controls, committee=result.committee, dim=store.dim, config=config,
         learned=result.learned, begun=result.begun, seen=result.seen,
@@ -116,6 +119,17 @@ def _fit_control(
         spread=fit_spread(learn.space, pooled_scores, item.targets.unit[scored], item.targets.y[scored]),
         gaps=fit_gaps(item, latent, stack, scored, people, config),
     )
+
+
+def _with_people(
+    dataset: Dataset, name: str, features: NDArray[np.float32], state: ControlState
+) -> ControlState:
+    """With what newcomers are compared with."""
+    learn = dataset.rows(name, ~dataset.heldout)
+    return replace(state, people=fit_people(
+        state.space, content_of(state.pooled, features), learn, state.pooled.votes(features, learn),
+        len(dataset.annotators),
+    ))
 
 
 def _stack(item: OutOfSample, rows: NDArray[np.bool_], people: int, config: LadderConfig) -> Stack:

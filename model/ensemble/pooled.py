@@ -64,31 +64,31 @@ class Pooled:
 
     def scores(self, features: NDArray[np.floating]) -> Floats:
         """(B, A + 1, C), of features (B, F) or of mean tokens (B, D) where nothing is known of the texts."""
-        f = self._standardised(features)
+        f = self.standardised(features)
         found: Floats = (f @ self.weight)[:, None] + self.bias
-        return found if self.own is None else found + np.asarray(np.tensordot(_plain(f), self.own, ([1], [1])))
+        return found if self.own is None else found + np.asarray(np.tensordot(plain_of(f), self.own, ([1], [1])))
 
     def votes(self, features: NDArray[np.floating], targets: Targets) -> Floats:
         """Scores (N, C) of single votes, of features (U, F) that `targets.unit` points into."""
         used, row = np.unique(targets.unit, return_inverse=True)
-        f = self._standardised(features[used])
+        f = self.standardised(features[used])
         found: Floats = (f @ self.weight)[row] + self.bias[targets.annotator]
         if self.own is None:
             return found
-        rules = np.asarray(_layout(_plain(f)[row], targets.annotator, len(self.own)) @ _flat(self.own), np.float64)
+        rules = np.asarray(_layout(plain_of(f)[row], targets.annotator, len(self.own)) @ _flat(self.own), np.float64)
         return found + rules
 
     def content(self, features: NDArray[np.floating]) -> Floats:
         """The part that all annotators share, (B, C)."""
-        return np.asarray(self._standardised(features) @ self.weight)
+        return np.asarray(self.standardised(features) @ self.weight)
 
-    def _standardised(self, features: NDArray[np.floating]) -> Floats:
+    def standardised(self, features: NDArray[np.floating]) -> Floats:
         known = features.shape[1]  # the rest, where it was not told, is as on average
         f = (features - self.centre[:known]) * self.scale[:known]
         return f if known == len(self.centre) else np.pad(f, ((0, 0), (0, len(self.centre) - known)))
 
 
-def _plain(f: Floats) -> Floats:
+def plain_of(f: Floats) -> Floats:
     """The plain features (B, K) on their own scale among standardised ones (B, F)."""
     start = f.shape[1] - WIDTH
     return np.asarray(f[:, start : start + PLAIN] / _PLAIN_SHARE)
@@ -138,7 +138,7 @@ def fit_pooled(
     f = (f - centre) * scale
     d, c, k = f.shape[1], targets.y.shape[1], PLAIN if surface else 0
     ends = np.cumsum([d * c, c, annotators * c, annotators * k * c])
-    layout = _layout(_plain(f)[row], targets.annotator, annotators) if k and annotators else None
+    layout = _layout(plain_of(f)[row], targets.annotator, annotators) if k and annotators else None
     back = None if layout is None else layout.T.tocsr()
 
     def parts(flat: Floats) -> tuple[Floats, Floats, Floats, Floats]:

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model import checkpoint
+from model.coldstart.adapting import Adapted, content_of, moved
+from model.coldstart.people import People
 from model.config import LadderConfig
 from model.dataset import Tokens, check_tokens
 from model.ensemble.control import GAP_RUNGS, RUNGS, ControlPrediction, ControlState
@@ -86,13 +89,15 @@ class Ladder:
     def predict(
         self, tokens: Sequence[Tokens], annotators: Sequence[str], *, units: Sequence[str] | None = None,
         given: Votes | None = None, consensus: bool = True, texts: Sequence[str] | None = None,
+        newcomers: Mapping[str, Adapted] = MappingProxyType({}),
     ) -> dict[str, ControlPrediction]:
         """Probabilities for B units and the annotators asked for.
 
         `tokens`: B arrays (T_i, D). `units` names them, so that the votes in `given` can be found: they say something
         about the votes of all others (never about that of who gave them), and count in the consensus as what they are.
         `texts` are what the units show, "" where that is no text; without them the surface of texts counts as an
-        average one. Without `consensus`, its rows are left at 0 and cost nothing. Raises ModelError for
+        average one. Without `consensus`, its rows are left at 0 and cost nothing. `newcomers` are answered for as their
+        own votes taught (`model.coldstart`), but for units that they have voted on. Raises ModelError for
         tokens of another dimension or with NaN, and for `given` without `units`. Without a network nothing is answered.
         """
         if not self.reads:
@@ -101,7 +106,7 @@ class Ladder:
             raise ModelError("given votes can be used only when the units are named")
         names = list(units) if units is not None else [f"at position {row}" for row in range(len(tokens))]
         check_tokens(names, tokens, self.dim)
-        return self._answers(tokens, annotators, names, (given,), consensus, texts)[0]
+        return self._answers(tokens, annotators, names, (given,), consensus, texts, newcomers)[0]
 
     def predict_both(
         self, tokens: Sequence[Tokens], annotators: Sequence[str], *, units: Sequence[str], given: Votes,
@@ -117,6 +122,7 @@ class Ladder:
     def _answers(
         self, tokens: Sequence[Tokens], annotators: Sequence[str], units: Sequence[str],
         situations: Sequence[Votes | None], consensus: bool, texts: Sequence[str] | None,
+        newcomers: Mapping[str, Adapted] = MappingProxyType({}),
     ) -> list[dict[str, ControlPrediction]]:
         """The answers in each situation; at most one, the last, has given votes."""
         parts: list[dict[str, list[ControlPrediction]]] = [{name: [] for name in self.controls} for _ in situations]
@@ -131,8 +137,28 @@ class Ladder:
                         rungs = rungs | {"conditioned": rungs["network"]}
                     answers = state.answer(rungs, theirs[name])
                     agreed = answers.consensus(self.config.consensus_samples) if consensus else None
-                    found[name].append(answers.prediction(annotators, self._index, agreed))
+                    made = answers.prediction(annotators, self._index, agreed)
+                    if newcomers:
+                        made = moved(
+                            made, name, newcomers, annotators, units[part], self._rows(answers.scores),
+                            content_of(state.pooled, self.features(tokens[part], None if texts is None else texts[part])),
+                        )
+                    found[name].append(made)
         return [{name: _concatenate(batches) for name, batches in found.items()} for found in parts]
+
+    def place(self, annotator: str) -> int | None:
+        """The row of a known annotator."""
+        return self._index.get(annotator)
+
+    def trained_on(self, annotator: str) -> int:
+        """How many of an annotator's votes the network was trained on when it last went through all units."""
+        at = self._index.get(annotator)
+        return 0 if at is None else int(self.learned[at])
+
+    def _rows(self, scores: Floats) -> Floats:
+        """Of answers (B, R, C) those of known annotators and the one of somebody who gave nothing."""
+        return scores if scores.shape[1] == len(self.annotators) + 1 else np.concatenate(
+            [scores[:, : len(self.annotators)], scores[:, -1:]], 1)
 
     def _rung_scores(
         self, tokens: Sequence[Tokens], votes: Mapping[str, GivenVotes], texts: Sequence[str] | None
@@ -140,7 +166,7 @@ class Ladder:
         """control -> rung -> scores (B, P + 1, C); all but those of `others` and `factors`."""
         given = {name: _columns(item) for name, item in votes.items() if item.has.any()}
         alone, conditioned = self.committee.scores_given(tokens, given)
-        features = self._features(tokens, texts)
+        features = self.features(tokens, texts)
         found = {}
         for name, state in self.controls.items():
             found[name] = {
@@ -152,7 +178,7 @@ class Ladder:
                 found[name]["conditioned"] = conditioned[name]
         return found
 
-    def _features(self, tokens: Sequence[Tokens], texts: Sequence[str] | None) -> NDArray[np.float32]:
+    def features(self, tokens: Sequence[Tokens], texts: Sequence[str] | None = None) -> NDArray[np.float32]:
         """What the pooled rungs read, (B, F)."""
         means = mean_tokens(tokens, self.dim)
         reads = any(state.pooled.own is not None for state in self.controls.values())
@@ -233,7 +259,10 @@ def _arrays(state: ControlState) -> checkpoint.Arrays:
         **({} if state.gaps.factors is None else {"gaps.factors": state.gaps.factors.weight}),
     }
     own = {} if state.pooled.own is None else {"pooled.own": state.pooled.own}
-    return gaps | own | {
+    people = {} if state.people is None else {
+        "people.basis": state.people.basis, "people.weight": state.people.weight,
+    }
+    return gaps | own | people | {
         "prior": state.prior, "bias": state.stack.bias, "panel": state.panel, "pooled.centre": state.pooled.centre,
         "pooled.scale": state.pooled.scale, "pooled.weight": state.pooled.weight, "pooled.bias": state.pooled.bias,
     }
@@ -254,7 +283,13 @@ def _control(arrays: checkpoint.Arrays, index: int, item: Mapping[str, Any]) -> 
         stack=Stack(weights=item["weights"], temperature=item["temperature"], bias=part["bias"]),
         panel=part["panel"],
         spread=item["spread"],
+        people=_people(arrays, index),
     )
+
+
+def _people(arrays: checkpoint.Arrays, index: int) -> People | None:
+    names = [f"control.{index}.people.{part}" for part in ("basis", "weight")]
+    return People(basis=arrays[names[0]], weight=arrays[names[1]]) if names[0] in arrays else None
 
 
 def _space_meta(space: Space) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from model.dataset import Dataset, Targets, Tokens, TrainingSet
 from model.ensemble.control import RUNGS, ControlPrediction
 from model.ensemble.predictor import Ladder
-from model.evaluate.metrics import log_losses, summarise
+from model.evaluate.metrics import correct, log_losses, summarise
 from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
@@ -136,3 +136,15 @@ def summaries(scored: Scored) -> dict[str, Any]:
     """way -> metrics; JSON-able."""
     targets = scored.targets
     return {way: summarise(targets.space, p, targets.y, targets.annotator) for way, p in scored.p.items()}
+
+
+def by_annotator(scored: Scored, annotators: Sequence[str], most: int = 400) -> dict[str, list[float]]:
+    """annotator -> [votes, accuracy and log-loss of what is served, log-loss of their frequencies], of those with most
+    votes; JSON-able and short, since every version keeps it."""
+    targets, people = scored.targets, len(annotators)
+    count = np.bincount(targets.annotator, minlength=people)[:people]
+    columns = (correct(targets.space, scored.p["served"], targets.y).astype(np.float64), scored.losses("served"),
+               scored.losses("prior"))
+    means = [np.bincount(targets.annotator, each, people)[:people] / np.maximum(count, 1) for each in columns]
+    chosen = [at for at in np.argsort(-count, kind="stable")[:most].tolist() if count[at]]
+    return {annotators[at]: [int(count[at]), *(round(float(each[at]), 4) for each in means)] for at in chosen}

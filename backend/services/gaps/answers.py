@@ -24,8 +24,10 @@ from backend.ports import Store
 from backend.records import Project, Task
 from backend.registry import Loaded
 from backend.services.features import Features, Tokens
+from backend.services.newcomers import Newcomers
 from backend.services.prediction import trained_on
 from backend.services.served import is_account, learned_of, whole_task
+from model.coldstart.adapting import Adapted
 from model.config import LadderConfig
 from model.dataset import TrainingSet
 from model.ensemble.first_votes import FirstVotes
@@ -65,7 +67,7 @@ class Source(Protocol):
     def spaces(self) -> Mapping[str, Space]: ...
     @property
     def people(self) -> Sequence[str]:
-        """Annotators that it has learned."""
+        """Annotators that it has learned, or whose own votes taught something since."""
     def knows(self, tasks: Sequence[Task], given: Votes) -> dict[str, Flags]:
         """Control -> (U,) whether gaps of each task are filled; predicts nothing."""
     def answer(self, tasks: Sequence[Task], annotators: Sequence[str], given: Votes) -> dict[str, Answer]: ...
@@ -78,6 +80,7 @@ class FromVersion:
     loaded: Loaded
     config: LabelConfig
     features: Features
+    newcomers: Mapping[str, Adapted] = field(default_factory=dict)  # whose own votes say more than the version
 
     @property
     def spaces(self) -> Mapping[str, Space]:
@@ -86,7 +89,8 @@ class FromVersion:
 
     @property
     def people(self) -> Sequence[str]:
-        return self.loaded.ladder.annotators
+        known = self.loaded.ladder.annotators
+        return (*known, *sorted(self.newcomers.keys() - set(known)))
 
     def knows(self, tasks: Sequence[Task], given: Votes) -> dict[str, Flags]:
         known = np.array([array is not None for array in self._tokens(self._contents(tasks))], np.bool_)
@@ -103,6 +107,7 @@ class FromVersion:
             [array for array in (tokens[row] for row in rows.tolist()) if array is not None], annotators,
             units=[str(tasks[row].id) for row in rows.tolist()], given=given,
             texts=[text_of(contents[row]) for row in rows.tolist()],
+            newcomers=self.newcomers,
         ) if len(rows) else {}
         for name, space in self.spaces.items():
             served, consensus = _nothing(len(tasks), len(annotators), space)
@@ -206,14 +211,16 @@ class Board:
 
 def board_of(
     store: Store, features: Features, project: Project, config: LabelConfig, loaded: Loaded | None, *,
-    echo_weight: float,
+    echo_weight: float, newcomers: Newcomers,
 ) -> Board:
     """Read the votes, and choose what predicts."""
     votes = store.votes.current(project.key)
     spaces = config.spaces(votes, learned_of(None if loaded is None else loaded.version))
     source: Source | None
     if loaded is not None:
-        source = FromVersion(loaded=loaded, config=config, features=features)
+        people = [votes.annotators[code] for code in np.unique(votes.annotator)]
+        moved = newcomers.of(project.key, loaded, config, people) if loaded.ladder.reads else {}
+        source = FromVersion(loaded=loaded, config=config, features=features, newcomers=moved)
     else:
         source = _from_votes(votes, spaces, echo_weight)
     return Board(project=project, store=store, config=config, votes=votes, source=source, spaces=spaces,

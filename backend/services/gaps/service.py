@@ -28,6 +28,7 @@ from backend.services.gaps.asking import Panel, Wishes
 from backend.services.gaps.documents import KIND, Gaps, read_gaps
 from backend.services.gaps.figures import PANEL, gap_figures
 from backend.services.gaps.tabs import due, refresh, settle
+from backend.services.newcomers import Newcomers
 from backend.services.overrides import settings_of
 from backend.services.served import is_account
 from backend.services.statistics.codec import encode
@@ -57,6 +58,7 @@ class GapFilling:
         self._registry = registry
         self._settings = settings
         self._clock = clock
+        self._newcomers = Newcomers(store=store, features=features, registry=registry, settings=settings)
 
     def run(self, project: str, progress: Progress, *, force: bool = False) -> dict[str, Any]:
         """Compute the document where anything that it depends on has changed. Raises JobFailed.
@@ -101,7 +103,7 @@ class GapFilling:
     def board(self, project: Project, config: LabelConfig) -> Board:
         """Votes, and what predicts the gaps between them."""
         return board_of(self._store, self._features, project, config, self._registry.published(project.key),
-                        echo_weight=self._settings.echo_weight)
+                        echo_weight=self._settings.echo_weight, newcomers=self._newcomers)
 
     def fingerprint(self, project: Project) -> str:
         """What the document depends on, but for which content is encoded."""

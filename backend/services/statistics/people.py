@@ -27,7 +27,9 @@ from backend.services.statistics.documents import (
     Period,
     Predictability,
     Profile,
+    VersionPoint,
 )
+from backend.services.statistics.foreseen import by_version, foreseen
 from backend.services.statistics.material import Material
 from backend.services.statistics.overview import number
 from backend.services.statistics.subject import Subject, encoded
@@ -51,6 +53,7 @@ class Found:
     subject: Subject
     figures: Sequence[AnnotatorFigures | None]
     pairs: Pairwise | None
+    by_version: Mapping[str, tuple[VersionPoint, ...]]  # annotator -> how versions did on their held-out votes
 
 
 def annotators(
@@ -117,7 +120,7 @@ def _found(material: Material, subject: Subject) -> Found:
     against, faults = judged.against, judged.faults
     votes = np.bincount(subject.votes.annotator, minlength=people)
     spam = spammer_score(faults.fitted.confusion) if faults.fitted.confusion is not None else np.full(people, np.nan)
-    repeats, predictable = _repeats(material, subject), _predictability(subject)
+    repeats, predictable, expected = _repeats(material, subject), _predictability(subject), foreseen(subject)
     pairs = pairwise_agreement(answers) if people <= PAIRS_OF else None
     agreement = _with_others(subject)
     groups = group_annotators(answers, pairs=pairs).member if 2 < people <= PAIRS_OF else None
@@ -142,8 +145,9 @@ def _found(material: Material, subject: Subject) -> Found:
             drift_after=number(drifted.after[at]) if drifted is not None and changed else None,
             fault="" if fault is Fault.NONE else fault.value, fault_probability=number(wrong[at]),
             group=int(groups[at]) if groups is not None else None, predictability=predictable[at],
+            foreseen=expected[at],
         ))  # fmt: skip
-    return Found(subject=subject, figures=figures, pairs=pairs)
+    return Found(subject=subject, figures=figures, pairs=pairs, by_version=by_version(subject.name, material.tried))
 
 
 def _with_others(subject: Subject) -> Floats:
@@ -197,6 +201,7 @@ def _profile(material: Material, found: Found, at: int, figures: AnnotatorFigure
         figures=figures, classes=subject.answers.classes,
         confusion=tuple(tuple(float(cell) for cell in row) for row in table), leniency=_leniency(subject, table),
         nearest=_nearest(material, found, at), over_time=_over_time(subject, at),
+        by_version=found.by_version.get(subject.votes.annotators[at], ()),
     )
 
 

@@ -35,6 +35,7 @@ from backend.services.statistics.documents.flags import (
     Reason,
     ReasonKind,
 )
+from backend.services.statistics.documents.foreseen import Foreseen, Learned, VersionPoint
 from backend.services.statistics.documents.header import (
     LISTED,
     NOTHING_CHOSEN,
@@ -111,8 +112,10 @@ __all__ = [
     "Figure",
     "Flag",
     "Flags",
+    "Foreseen",
     "Header",
     "LadderFigures",
+    "Learned",
     "Neighbour",
     "Overview",
     "Period",
@@ -128,5 +131,6 @@ __all__ = [
     "Tasks",
     "TrainingRun",
     "UnmodelledControl",
+    "VersionPoint",
     "WayFigures",
 ]

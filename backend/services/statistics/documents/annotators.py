@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from backend.services.statistics.documents.foreseen import Foreseen, VersionPoint
 from backend.services.statistics.documents.header import Figure, Header
 
 
@@ -48,6 +49,7 @@ class AnnotatorFigures:
     fault_probability: float | None  # of any fault, given the votes
     group: int | None  # annotators of one number label alike; 0 is the tightest group
     predictability: Predictability | None  # None before the first version
+    foreseen: Foreseen | None = None  # how far the model has learned them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,7 @@ class ControlProfile:
     leniency: tuple[ClassLeniency, ...]
     nearest: tuple[Neighbour, ...]  # most alike first
     over_time: tuple[Period, ...]  # () where votes have no times
+    by_version: tuple[VersionPoint, ...] = ()  # oldest first; versions that had held-out votes of theirs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
