@@ -116,8 +116,8 @@ def stand_in(state: ControlState, features: NDArray[np.floating]) -> Floats:
 
 
 def content_of(pooled: Pooled, features: NDArray[np.floating]) -> Floats:
-    """Features (B, F) as own scores read them, (B, F + K): standardised, of about unit length; and the plain ones of how
-    a text is written once more, since people's rules are often about these."""
+    """Features (B, F) as own scores read them, (B, F + K): standardised, of about unit length; and the plain ones of
+    how a text is written once more, since people's rules are often about these."""
     f = pooled.standardised(features)
     z = np.clip(f, -_FAR, _FAR) / np.sqrt(max(f.shape[1], 1))
     if pooled.own is None:

@@ -129,7 +129,8 @@ class Ladder:
         for start in range(0, max(1, len(tokens)), _BATCH_UNITS):
             part = slice(start, start + _BATCH_UNITS)
             votes = [{name: self._given(name, units[part], each) for name in self.controls} for each in situations]
-            scores = self._rung_scores(tokens[part], votes[-1], None if texts is None else texts[part])
+            read = self.features(tokens[part], None if texts is None else texts[part])
+            scores = self._rung_scores(tokens[part], votes[-1], read)
             for found, theirs, given in zip(parts, votes, situations, strict=True):
                 for name, state in self.controls.items():
                     rungs = scores[name]
@@ -139,10 +140,8 @@ class Ladder:
                     agreed = answers.consensus(self.config.consensus_samples) if consensus else None
                     made = answers.prediction(annotators, self._index, agreed)
                     if newcomers:
-                        made = moved(
-                            made, name, newcomers, annotators, units[part], self._rows(answers.scores),
-                            content_of(state.pooled, self.features(tokens[part], None if texts is None else texts[part])),
-                        )
+                        made = moved(made, name, newcomers, annotators, units[part], self._rows(answers.scores),
+                                     content_of(state.pooled, read))
                     found[name].append(made)
         return [{name: _concatenate(batches) for name, batches in found.items()} for found in parts]
 
@@ -161,12 +160,11 @@ class Ladder:
             [scores[:, : len(self.annotators)], scores[:, -1:]], 1)
 
     def _rung_scores(
-        self, tokens: Sequence[Tokens], votes: Mapping[str, GivenVotes], texts: Sequence[str] | None
+        self, tokens: Sequence[Tokens], votes: Mapping[str, GivenVotes], features: NDArray[np.float32]
     ) -> dict[str, dict[str, Floats]]:
-        """control -> rung -> scores (B, P + 1, C); all but those of `others` and `factors`."""
+        """control -> rung -> scores (B, P + 1, C); all but those of `others` and `factors`. `features` (B, F)."""
         given = {name: _columns(item) for name, item in votes.items() if item.has.any()}
         alone, conditioned = self.committee.scores_given(tokens, given)
-        features = self.features(tokens, texts)
         found = {}
         for name, state in self.controls.items():
             found[name] = {
