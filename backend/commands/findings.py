@@ -89,7 +89,8 @@ def annotator_columns(found: Found) -> Columns:
 
 
 def task_columns(found: Found) -> Columns:
-    """(U,) columns; `surprise` is the disagreement that the annotators' habits do not explain."""
+    """(U,) columns; `surprise` is the disagreement that the annotators' habits do not explain, `cause` why the votes
+    differ and `whose` whose habits and slips that are."""
     from model.quality.margins import area_under_margin, weighted_area_under_margin
     from model.quality.tasks import entropy, posterior_entropy
 
@@ -102,6 +103,7 @@ def task_columns(found: Found) -> Columns:
         "posterior_entropy": posterior_entropy(fitted),
         "surprise": found.judged.surprise if found.judged.surprise is not None else posterior_entropy(fitted),
     }
+    columns |= _causes(found)
     if found.judged.glad is not None and found.judged.glad.difficulty is not None:
         columns["glad_difficulty"] = np.where(answers.voted, found.judged.glad.difficulty, np.nan)
     if found.logits is not None:
@@ -112,6 +114,23 @@ def task_columns(found: Found) -> Columns:
     if gold:
         columns["gold"] = [gold.get(unit) for unit in answers.units]
     return {name: _plain(column) for name, column in columns.items()}
+
+
+def _causes(found: Found) -> dict[str, Any]:
+    """Why the votes on each task differ, and the annotators whose habits or slips explain it."""
+    from model.quality.causes import CAUSES, Cause, causes
+
+    answers = found.answers
+    why = causes(answers, found.judged.faults.belief)
+    named = np.isin(why.vote, [CAUSES.index(Cause.HABIT), CAUSES.index(Cause.SLIP)])
+    whose: dict[int, list[str]] = {}
+    for row in np.flatnonzero(named).tolist():
+        name = answers.annotators[answers.annotator[row]]
+        whose.setdefault(int(answers.unit[row]), []).append(f"{CAUSES[why.vote[row]].value} of {name}")
+    return {
+        "cause": [CAUSES[code].value for code in why.unit.tolist()],
+        "whose": ["; ".join(whose[unit]) if unit in whose else None for unit in range(len(answers.units))],
+    }
 
 
 def read_logits(path: Path, answers: AnswerMatrix) -> Floats:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from backend.report import sentences
+from backend.report import disagreements, sentences
 from backend.report.charts import Bar, Part, bars, columns, stacked
 from backend.report.links import Links
 from backend.report.words import DASH, count, decimal, number, percent
@@ -142,7 +142,7 @@ def following(document: Overview, lists: TaskLists | None, found: GapFigures | N
 
 def cause_parts(causes: Mapping[str, int]) -> list[Part]:
     """Tasks by why their labels differ."""
-    return [Part(sentences.CAUSES.get(cause, cause), amount, f"cause-{cause}") for cause, amount in causes.items()]
+    return [Part(disagreements.CAUSES.get(cause, cause), amount, f"cause-{cause}") for cause, amount in causes.items()]
 
 
 def _served(ladder: LadderFigures | None) -> WayFigures | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backend.records import Check, Project
-from backend.report import answers, sentences
+from backend.report import answers, disagreements, sentences
 from backend.report.answers import Waiting, cause_parts
 from backend.report.asked import Asked, choice
 from backend.report.attention import UNKNOWN, by_concern, first_looks
@@ -141,7 +141,8 @@ def tasks(
                    query, asked, look.names, look.texts)
     return {
         "document": document, "control": control, "controls": tuple(document.controls), "which": found.which,
-        "lists": lists, "shown": found.shown, "columns": found.columns, "say": sentences, "found": found,
+        "lists": lists, "shown": found.shown, "columns": found.columns, "found": found,
+        "causes_say": disagreements.causes(control, lists, look.names) if lists else "",
         "texts": look.texts(found.tasks), "q": query.get("q", ""), "label_text": label_text,
         "parts": cause_parts(lists.causes if lists else {}),
     }

@@ -11,7 +11,6 @@ from backend.services.statistics.documents import (
     LadderFigures,
     Overview,
     RegionFigures,
-    TaskLists,
 )
 
 NAIVE = ("prior", "pooled")  # ways to predict that know nothing of how each annotator reads content
@@ -32,10 +31,6 @@ WAYS = {
     "pooled": "Content, and how lenient each annotator is", "network": "Neural network that knows each annotator",
     "others": "The others’ labels", "conditioned": "Neural network that has read the others’ labels",
     "factors": "Latent factors, from the others’ labels",
-}
-CAUSES = {
-    "agreed": "agreed", "ambiguous": "can be read in two ways", "careless": "differ by habits and slips",
-    "unclear": "too few votes to tell",
 }
 
 
@@ -136,16 +131,6 @@ def elsewhere(found: LadderFigures) -> str:
     return (f"Other votes give other figures: predictions made without having seen a task were right for "
             f"{' and '.join(shown)}. Those come from several models, each trained on a part of the tasks, and some on "
             f"fewer votes than {found.version}; believe the figure on held-out votes.") if shown else ""
-
-
-def causes(control: str, lists: TaskLists) -> str:
-    """Why votes differ."""
-    whole = sum(lists.causes.values())
-    ambiguous, careless = lists.causes.get("ambiguous", 0), lists.causes.get("careless", 0)
-    if not whole:
-        return f"No task has votes on {control} yet."
-    return (f"Of {count(whole, 'task')} with votes on {control}, {number(ambiguous)} can be read in two ways, and on "
-            f"{number(careless)} the votes differ by habits and slips rather than by the task.")
 
 
 def annotator(name: str, row: AnnotatorRow, figures: AnnotatorFigures) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from backend.report import disagreements
 from backend.report.names import Names
 from backend.report.table import Cell, Column
 from backend.services.gaps.documents import Ask, MatrixRow
@@ -52,8 +53,11 @@ TASKS: tuple[Column[TaskRow], ...] = (
            "standard errors", read=lambda row, names: row.surprise),
     Column(name="ambiguity", title="Ambiguity", help="probability that the task can be read in two ways, given votes "
            "and habits", kind="percent", read=lambda row, names: row.ambiguity),
-    Column(name="cause", title="Cause", help="ambiguous: the task can be read in two ways; careless: slips and "
-           "habits; agreed; unclear: too few votes", kind="text", read=lambda row, names: row.cause, low_first=True),
+    Column(name="cause", title="Cause", help="why its votes differ: agreed (they do not), habit (somebody’s way of "
+           "labelling, known from their other votes), readings (it can be read in two ways), slip, or cannot-tell",
+           kind="text", read=lambda row, names: row.cause, low_first=True),
+    Column(name="why", title="Why they differ", help="a sentence for each vote whose difference is explained",
+           kind="text", sorts=False, read=lambda row, names: disagreements.why(row, names)),
 )
 
 
@@ -104,6 +108,8 @@ FLAGS: tuple[Column[Flagged], ...] = (
            low_first=True, read=lambda item, names: item.flag.expected),
     Column(name="reasons", title="Why", help="a sentence for each piece of evidence, strongest first", kind="text",
            sorts=False, read=lambda item, names: " ".join(reason.sentence for reason in item.flag.reasons)),
+    Column(name="cause", title="Cause", help="why the vote differs: slip, habit of its giver, readings (two of them), "
+           "cannot-tell, or agreed", kind="text", low_first=True, read=lambda item, names: item.flag.cause),
     Column(name="twin", title="Twin", help="the nearly equal task of a contradiction", kind="id", sorts=False,
            read=lambda item, names: item.flag.twin),
     Column(name="checked", title="Checked", help="fine, slip, or nothing yet", kind="text",

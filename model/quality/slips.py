@@ -84,6 +84,14 @@ def slips(
     )
 
 
+def source_weights(answers: AnswerMatrix, own: Floats | None, others: Floats | None) -> tuple[float, float]:
+    """alpha and beta, for sources as in `slips`; what each is worth beside the other."""
+    n, n_classes = len(answers), len(answers.classes)
+    if n == 0 or n_classes < 2:
+        return 0.0, 0.0
+    return _weights([_logs(source, n, n_classes) for source in (own, others)], answers.label.astype(np.int64))
+
+
 def _logs(source: Floats | None, n: int, n_classes: int) -> Floats:
     """(N, C) log-probabilities; zeros, which say nothing, where the source is silent."""
     if source is None:

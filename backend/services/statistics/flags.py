@@ -14,11 +14,13 @@ from backend.services.statistics.checks import standing
 from backend.services.statistics.documents import LISTED, Flag, Flags, Header, Reason, ReasonKind
 from backend.services.statistics.material import Material
 from backend.services.statistics.subject import Subject, label_text
+from model.quality.causes import CAUSES, Cause
 from model.quality.pace import pace
 from model.quality.slips import Slips, slips
 
 WORTH_A_LOOK = -1.0  # nats: a vote that is a slip with a probability of about a quarter or more
 _SPEAKS = 0.7  # nats that a reason must add to be said
+_HABIT, _SLIP = CAUSES.index(Cause.HABIT), CAUSES.index(Cause.SLIP)
 Codes = NDArray[np.int64]
 
 
@@ -80,16 +82,28 @@ def _of(material: Material, subject: Subject, judged: Slips, verdict: dict[int, 
     speaks = order[np.flatnonzero(np.append(np.diff(subject.vote[order]), 1))]
     history_row = subject.row[subject.vote[speaks]]
     looked = np.isin(history_row, list(verdict))
-    speaks = speaks[(judged.score[speaks] > WORTH_A_LOOK) | looked]
+    speaks = speaks[_suspicious(subject, judged, speaks) | looked]
     speaks = speaks[np.argsort(-judged.score[speaks], kind="stable")][: 4 * LISTED]
     return [_flag(material, subject, judged, int(at), verdict) for at in speaks]
+
+
+def _suspicious(subject: Subject, judged: Slips, rows: Codes) -> NDArray[np.bool_]:
+    """Which votes are worth a look: all that are slips by their cause, and of those that a habit of their giver
+    explains only those against which something else speaks than what the others say."""
+    code, loud = subject.causes.vote[rows], judged.score[rows] > WORTH_A_LOOK
+    beside = np.max([part[rows] for part in (judged.own, judged.contradiction, judged.haste)], axis=0) >= _SPEAKS
+    return np.asarray((code == _SLIP) | (loud & ((code != _HABIT) | beside)))
 
 
 def _flag(material: Material, subject: Subject, judged: Slips, at: int, verdict: dict[int, str]) -> Flag:
     votes, row = subject.votes, int(subject.vote[at])
     annotator = votes.annotators[votes.annotator[row]]
     value = votes.values[votes.value[row]]
-    expected = _expected(subject, judged, at)
+    cause = CAUSES[subject.causes.vote[at]]
+    code = int(subject.causes.instead[at]) if cause is Cause.SLIP else int(judged.expected[at])
+    expected = None
+    if code != int(subject.answers.label[at]):
+        expected = subject.said(int(subject.answers.unit[at]), code)
     twin = None
     if judged.twin[at] >= 0 and judged.contradiction[at] > 0:
         other = int(subject.unit_of(subject.answers.unit[judged.twin[at] : judged.twin[at] + 1])[0])
@@ -99,22 +113,11 @@ def _flag(material: Material, subject: Subject, judged: Slips, at: int, verdict:
         task=int(material.task[votes.unit[row]]), unit=votes.units[votes.unit[row]], annotator=annotator,
         name=material.name(annotator), control=subject.name, given=given, value=value.to_json(), expected=expected,
         score=float(judged.score[at]), twin=twin, checked=verdict.get(int(subject.row[row]), ""),
-        reasons=_reasons(judged, at, expected or "another label", twin),
+        reasons=_reasons(judged, at, expected or "another label", twin, cause), cause=cause.value,
     )
 
 
-def _expected(subject: Subject, judged: Slips, at: int) -> str | None:
-    """What the evidence points to; with several choices, the one choice that should be otherwise."""
-    code = int(judged.expected[at])
-    if code == int(subject.answers.label[at]):
-        return None
-    if not subject.multiple:
-        return subject.space.classes[code]
-    name = subject.space.classes[int(subject.answers.unit[at]) % len(subject.space.classes)]
-    return f"with {name}" if code else f"without {name}"
-
-
-def _reasons(judged: Slips, at: int, expected: str, twin: int | None) -> tuple[Reason, ...]:
+def _reasons(judged: Slips, at: int, expected: str, twin: int | None, cause: Cause) -> tuple[Reason, ...]:
     told = (
         (ReasonKind.OWN_MODEL, judged.own[at], f"From this annotator's other votes, {expected} was to be expected."),
         (ReasonKind.OTHERS, judged.others[at], f"What the others say of the task points to {expected}."),
@@ -122,8 +125,10 @@ def _reasons(judged: Slips, at: int, expected: str, twin: int | None) -> tuple[R
          f"They said something else of task {twin}, which is nearly the same." if twin is not None else ""),
         (ReasonKind.SPEED, judged.haste[at], "It was given far quicker than they usually are."),
     )  # fmt: skip
+    bar = min(_SPEAKS, max(strength for _, strength, _ in told)) if cause is Cause.SLIP else _SPEAKS
     reasons = [
         Reason(kind=kind, strength=float(strength), sentence=sentence)
-        for kind, strength, sentence in told if sentence and strength >= _SPEAKS
+        for kind, strength, sentence in told if sentence and strength >= bar
+        and (cause is not Cause.HABIT or kind is not ReasonKind.OTHERS)  # it is what they usually say there
     ]
     return tuple(sorted(reasons, key=lambda reason: -reason.strength))

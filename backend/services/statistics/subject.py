@@ -23,8 +23,10 @@ from model.crowd.answers import AnswerMatrix
 from model.crowd.dawid_skene import DawidSkene
 from model.crowd.multi_label import MultiLabel, SetAnswers
 from model.numbers import NumberBins
+from model.quality.causes import Causes, causes
 from model.quality.evidence import ControlEvidence
 from model.quality.judged import Judged, judge
+from model.quality.slips import source_weights
 from model.spaces import Space, Value, ValueKind
 from model.votes import Votes
 
@@ -55,6 +57,7 @@ class Subject:
     labels: Labels
     served: Floats  # (V, C) out-of-sample probabilities; NaN where there are none
     prior: Floats  # (V, C) of the annotator's habits
+    causes: Causes  # why votes differ, by rows of the questions
 
     @property
     def answers(self) -> AnswerMatrix:
@@ -69,17 +72,18 @@ class Subject:
     @property
     def own(self) -> Floats | None:
         """(N, classes of the questions) what the annotator's own model expected; None without a version."""
-        if not np.isfinite(self.served).any():
-            return None
-        if not self.multiple:
-            return self.served
-        c = len(self.space.classes)
-        p = self.served[self.vote, self.answers.unit % c]
-        return np.stack([1.0 - p, p], axis=1)
+        return _own(self.served, self.space, self.answers, self.vote)
 
     def unit_of(self, question: NDArray[np.integer]) -> Codes:
         """The unit that each question is about."""
         return np.asarray(question // len(self.space.classes) if self.multiple else question, np.int64)
+
+    def said(self, question: int, code: int) -> str:
+        """An answer to a question as people read it: a class, or with several choices "with x" or "without x"."""
+        if not self.multiple:
+            return self.space.classes[code]
+        name = self.space.classes[question % len(self.space.classes)]
+        return f"with {name}" if code else f"without {name}"
 
 
 def label_text(value: Value) -> str:
@@ -111,7 +115,7 @@ class Judge:
         served, prior = _out_of_sample(material, name, space, votes)
         return Subject(
             name=name, space=space, votes=votes, row=material.current[rows], vote=vote, judged=judged, labels=labels,
-            served=served, prior=prior,
+            served=served, prior=prior, causes=_causes(judged, space, _own(served, space, answers, vote)),
         )
 
     def _judge(
@@ -130,6 +134,26 @@ class Judge:
         while len(self._found) > self._keep:
             self._found.popitem(last=False)
         return found
+
+
+def _own(served: Floats, space: Space, answers: AnswerMatrix, vote: Codes) -> Floats | None:
+    """See `Subject.own`."""
+    if not np.isfinite(served).any():
+        return None
+    if space.kind is not ValueKind.CLASSES:
+        return served
+    p = served[vote, answers.unit % len(space.classes)]
+    return np.stack([1.0 - p, p], axis=1)
+
+
+def _causes(judged: Judged, space: Space, own: Floats | None) -> Causes:
+    """Why votes differ. With several choices, somebody's habit is one of each choice."""
+    answers, who = judged.answers, None
+    if space.kind is ValueKind.CLASSES:
+        c = len(space.classes)
+        who = answers.annotator.astype(np.int64) * c + answers.unit % c
+    trust = source_weights(answers, own, judged.predicted)[0] if own is not None else 0.0
+    return causes(answers, judged.faults.belief, who=who, own=own, trust=trust)
 
 
 def _judge_sets(answers: AnswerMatrix) -> Judged:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from backend.services.statistics.documents import (
     Camp,
     Consensus,
     ConsensusColumns,
+    DifferingVote,
     DividedTask,
     Header,
     TaskLists,
@@ -26,8 +28,9 @@ from backend.services.statistics.documents import (
 from backend.services.statistics.material import Material
 from backend.services.statistics.overview import number, numbers
 from backend.services.statistics.subject import Subject, label_text
-from model.crowd.dawid_skene import DawidSkene
-from model.quality.ambiguity import Cause, ambiguity, causes, division, worth
+from model.crowd.answers import AnswerMatrix
+from model.quality.camps import division, worth
+from model.quality.causes import CAUSES, ENOUGH_VOTES, Cause, Causes
 from model.quality.tasks import entropy
 
 Floats = NDArray[np.float64]
@@ -55,25 +58,23 @@ def _columns(material: Material, subject: Subject) -> ConsensusColumns:
 
 
 def _lists(material: Material, subject: Subject) -> TaskLists:
-    answers, judged = subject.answers, subject.judged
-    ambiguous = ambiguity(answers, DawidSkene(), judged.fitted) if len(answers) else np.zeros(0)
-    why = causes(answers, ambiguous)
-    unrest, surprise = entropy(answers), judged.surprise
+    answers, judged, why = subject.answers, subject.judged, subject.causes
+    unrest, surprise, ambiguous = entropy(answers), judged.surprise, why.readings
     surprise = np.full(len(unrest), np.nan) if surprise is None else surprise
     value = worth(judged.against)
     heavy = division(answers, value)
     # Of several questions about one unit, the most divided one speaks for it.
     unit = subject.unit_of(np.arange(len(answers.units)))
-    order = np.lexsort((np.nan_to_num(surprise), np.nan_to_num(ambiguous), unit))
+    order = np.lexsort((np.nan_to_num(surprise), np.nan_to_num(ambiguous), why.divided, unit))
     speaks = order[np.flatnonzero(np.append(np.diff(unit[order]), 1))]  # the last, strongest, of each unit
     speaks = speaks[answers.voted[speaks]]
     rows = {
-        question: _row(material, subject, question, why, unrest, surprise, ambiguous) for question in _listed(
+        question: _row(material, subject, question, unrest, surprise) for question in _listed(
             speaks, np.nan_to_num(ambiguous) + 0.1 * np.nan_to_num(surprise).clip(0.0, 5.0), heavy
         )
     }
     hardest = sorted(
-        (row for row in rows.values() if row.cause not in (Cause.AGREED, Cause.UNCLEAR)),
+        (row for row in rows.values() if row.differing and row.cause != Cause.CANNOT_TELL),
         key=lambda row: (-(row.ambiguity or 0.0), -(row.surprise or 0.0), row.task),
     )
     divided = sorted((q for q in rows if heavy[q] > 0), key=lambda q: (-heavy[q], rows[q].task))
@@ -81,8 +82,31 @@ def _lists(material: Material, subject: Subject) -> TaskLists:
     cases = (split.case(q, rows[q], float(heavy[q])) for q in divided)
     return TaskLists(
         hardest=tuple(hardest[:LISTED]), divided=tuple(islice((case for case in cases if case is not None), LISTED)),
-        causes={cause.value: n for cause, n in Counter(why[q] for q in speaks.tolist()).items()},
+        **_counts(subject, speaks),
     )
+
+
+def _counts(subject: Subject, speaks: NDArray[np.int64]) -> Any:
+    """The causes of all units as numbers: `TaskLists.causes`, `split`, `few` and `habits`."""
+    why, votes = subject.causes, np.diff(subject.answers.indptr)
+    found = Counter(CAUSES[code].value for code in why.unit[speaks].tolist())
+    untold = speaks[why.divided[speaks] & (why.unit[speaks] == CAUSES.index(Cause.CANNOT_TELL))]
+    whose = Counter(subject.votes.annotators[a] for a in _holders(subject.answers, why, speaks).tolist())
+    return {
+        "causes": dict(found), "split": int(why.divided[speaks].sum()),
+        "few": int((votes[untold] < ENOUGH_VOTES).sum()), "habits": dict(whose.most_common()),
+    }
+
+
+def _holders(answers: AnswerMatrix, why: Causes, speaks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The annotator of each unit whose cause is a habit: of several, whose habit it is most surely."""
+    habit = CAUSES.index(Cause.HABIT)
+    chosen = np.zeros(len(answers.units), np.bool_)
+    chosen[speaks] = why.unit[speaks] == habit
+    rows = np.flatnonzero((why.vote == habit) & chosen[answers.unit])
+    rows = rows[np.lexsort((-why.share[rows, 0], answers.unit[rows]))]
+    first = np.flatnonzero(np.diff(answers.unit[rows], prepend=-1))
+    return np.asarray(answers.annotator[rows[first]], np.int64)
 
 
 def _listed(speaks: NDArray[np.int64], hard: Floats, heavy: Floats) -> list[int]:
@@ -92,17 +116,26 @@ def _listed(speaks: NDArray[np.int64], hard: Floats, heavy: Floats) -> list[int]
     return [int(question) for question in np.union1d(first, second)]
 
 
-def _row(
-    material: Material, subject: Subject, question: int, why: Sequence[Cause], unrest: Floats, surprise: Floats,
-    ambiguous: Floats,
-) -> TaskRow:
+def _row(material: Material, subject: Subject, question: int, unrest: Floats, surprise: Floats) -> TaskRow:
+    why = subject.causes
     unit = int(subject.unit_of(np.array([question]))[0])
-    votes = subject.answers.indptr[question + 1] - subject.answers.indptr[question]
+    first, last = subject.answers.indptr[question : question + 2].tolist()
     return TaskRow(
-        task=int(material.task[unit]), unit=subject.votes.units[unit], votes=int(votes),
+        task=int(material.task[unit]), unit=subject.votes.units[unit], votes=last - first,
         label=subject.labels.label[unit], confidence=number(subject.labels.confidence[unit]),
         entropy=number(unrest[question]), surprise=number(surprise[question]),
-        ambiguity=number(ambiguous[question]), cause=why[question].value,
+        ambiguity=number(why.readings[question]), cause=why.of_unit(question).value,
+        differing=tuple(_differing(subject, row) for row in range(first, last) if why.instead[row] >= 0),
+    )
+
+
+def _differing(subject: Subject, row: int) -> DifferingVote:
+    why, answers = subject.causes, subject.answers
+    question = int(answers.unit[row])
+    return DifferingVote(
+        annotator=answers.annotators[answers.annotator[row]], given=subject.said(question, int(answers.label[row])),
+        instead=subject.said(question, int(why.instead[row])), cause=CAUSES[why.vote[row]].value,
+        times=float(why.times[row]), of=float(why.of[row]),
     )
 
 

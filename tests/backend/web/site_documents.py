@@ -34,6 +34,7 @@ from backend.services.statistics.documents import (
     ControlOverview,
     ControlProfile,
     Coverage,
+    DifferingVote,
     DividedTask,
     Figure,
     Flag,
@@ -223,7 +224,14 @@ class Writer:
     def task(self, number: int) -> TaskRow:
         return TaskRow(task=number, unit=str(number), votes=5, label=self.classes[number % 3], confidence=self.share(),
                        entropy=0.6, surprise=self.share(0, 4), ambiguity=self.share(),
-                       cause=("ambiguous", "careless", "agreed")[number % 3])
+                       cause=("readings", "habit", "agreed")[number % 3], differing=self.differing(number))
+
+    def differing(self, number: int) -> tuple[DifferingVote, ...]:
+        if number % 3 == 2:
+            return ()
+        return (DifferingVote(annotator=self.people[number % len(self.people)], given=self.classes[number % 3],
+                              instead=self.classes[(number + 1) % 3], cause=("readings", "habit")[number % 3],
+                              times=31.0, of=40.0),)
 
     def lists(self) -> Tasks:
         half, numbers = len(self.people) // 2, self.numbers(LISTED)
@@ -233,7 +241,8 @@ class Writer:
                 Camp(label=self.classes[1], annotators=tuple(self.people[half:][:10]), weight=1.5)),
         ) for number in numbers)
         lists = TaskLists(hardest=tuple(self.task(number) for number in numbers), divided=divided,
-                          causes={"agreed": self.tasks - 12, "ambiguous": 7, "careless": 5, "unclear": 0})
+                          causes={"agreed": self.tasks - 12, "readings": 7, "habit": 5}, split=12, few=0,
+                          habits=dict(zip(self.people[:2], (3, 2), strict=False)))
         return Tasks(header=self.header, controls={self.control: lists})
 
     def flags(self) -> Flags:
@@ -243,7 +252,7 @@ class Writer:
                 task=number, unit=str(number), annotator=who, name=self.names[who], control=self.control, given=label,
                 value=Value.of_class(label).to_json(), expected=self.classes[(number + 1) % 3],
                 score=9.0 - (number - self.first) / 50, twin=number + 1 if number == self.first else None,
-                checked="", reasons=(
+                checked="", cause="slip", reasons=(
                     Reason(kind=ReasonKind.OTHERS, strength=2.0,
                            sentence="The others say something else, which they rarely disagree with."),
                     *([Reason(kind=ReasonKind.SPEED, strength=1.0, sentence="It took 0.4 s; they usually take 6 s.")]

@@ -49,6 +49,7 @@ class Flag:
     reasons: tuple[Reason, ...]  # strongest first
     twin: int | None  # the nearly equal task of a contradiction
     checked: str  # "" or a `Checked`
+    cause: str  # why the vote differs, a value of `model.quality.causes.Cause`; those named "slip" are all flagged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,18 @@ from backend.services.statistics.documents.header import Header
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DifferingVote:
+    """Why one vote differs from the others on its unit."""
+
+    annotator: str
+    given: str
+    instead: str  # what the others' votes come to
+    cause: str  # "habit" of this annotator, "readings", "slip" or "cannot-tell"
+    times: float  # how often they said the same elsewhere, where the others said `instead`
+    of: float  # of how many such votes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRow:
     """One unit on one control."""
 
@@ -20,7 +32,8 @@ class TaskRow:
     entropy: float | None  # of the votes, nats
     surprise: float | None  # disagreement that the annotators' habits do not explain, in standard errors
     ambiguity: float | None  # probability that the task can be read in two ways, given votes and habits of its givers
-    cause: str  # "ambiguous", "careless" (the votes differ by habits and slips), "agreed", "unclear" (too few votes)
+    cause: str  # why its votes differ, as far as it is known: a value of `model.quality.causes.Cause`
+    differing: tuple[DifferingVote, ...]  # the votes that are not what the others come to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +62,9 @@ class TaskLists:
     hardest: tuple[TaskRow, ...]  # highest ambiguity and surprise first
     divided: tuple[DividedTask, ...]  # highest division first
     causes: Mapping[str, int]  # cause -> units, over all units with votes
+    split: int  # units on which not all votes are equal; a single vote is "cannot-tell" and not among them
+    few: int  # of the split ones whose cause cannot be told: those with too few votes for it
+    habits: Mapping[str, int]  # annotator -> units whose cause is their habit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
