@@ -141,7 +141,7 @@ def tasks(
                    query, asked, look.names, look.texts)
     return {
         "document": document, "control": control, "controls": tuple(document.controls), "which": found.which,
-        "lists": lists, "shown": found.shown, "columns": found.columns, "found": found,
+        "lists": lists, "shown": found.shown, "columns": found.columns, "found": found, "say": disagreements,
         "causes_say": disagreements.causes(control, lists, look.names) if lists else "",
         "texts": look.texts(found.tasks), "q": query.get("q", ""), "label_text": label_text,
         "parts": cause_parts(lists.causes if lists else {}),

@@ -90,7 +90,8 @@ def _filtered(
 def _every(every: ConsensusColumns | None) -> list[TaskRow]:
     return [
         TaskRow(task=int(each.unit.partition("/")[0]), unit=each.unit, votes=each.votes, label=each.label,
-                confidence=each.confidence, entropy=None, surprise=None, ambiguity=None, cause="")
+                confidence=each.confidence, entropy=None, surprise=None, ambiguity=None, cause="",
+                differing=())
         for each in (labelled(every) if every is not None else ())
     ]
 

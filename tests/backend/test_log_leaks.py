@@ -190,8 +190,8 @@ def test_failures_tell_nothing_private(talk: Talk, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_search_finds(talk: Talk) -> None:
-    """The same search over a careless log line and a careless error."""
-    logging.getLogger("backend.careless").info("task %s", WORDS[0])
+    """The same search over a log line and an error that leak."""
+    logging.getLogger("backend.leaky").info("task %s", WORDS[0])
     talk.services.store.projects.ensure(talk.key)
     job = talk.services.store.jobs.enqueue(JobKind.TRAIN, talk.key)
     claimed = talk.services.store.jobs.claim("me", lease_s=60)
