@@ -23,6 +23,7 @@ from backend.queues import EmbeddedQueue, JobQueue, Supervisor
 from backend.settings import Settings
 
 if TYPE_CHECKING:
+    from backend.client.alive import Alive
     from backend.media import MediaReader
     from backend.queues.doorbell import Doorbell
     from backend.registry import Registry
@@ -64,6 +65,7 @@ class Services:
     statistics: Statistics
     gaps: GapFilling
     triggers: Triggers
+    alive: Alive
     clock: Clock
 
     def close(self) -> None:
@@ -141,6 +143,7 @@ def _wired(
             store=store, label_studio=label_studio, features=features, registry=registry, settings=settings,
             clock=clock,
         ),
+        alive=Alive(settings.label_studio_url),
         triggers=Triggers(store=store, settings=settings, clock=clock),
         clock=clock,
     )

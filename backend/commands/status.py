@@ -19,7 +19,7 @@ from backend.commands.base import Arguments, Command, find_project, project_argu
 from backend.prediction_names import consensus_version
 from backend.records import Job, JobState, Version
 from backend.routes.overview import Overview, ProjectView, overview
-from backend.routes.sentences import again, crowd
+from backend.routes.sentences import again, ago, connection, crowd
 from backend.settings import Settings
 
 VERSIONS_SHOWN = 5
@@ -77,6 +77,8 @@ def _plain(item: Any) -> Any:
 def show(seen: Overview, versions: dict[str, list[Version]], console: Console) -> None:
     """For people. Titles, notes and reasons come from elsewhere, so they are printed as plain text, without markup."""
     say(console, f"Label Studio: {seen.label_studio_url or 'not connected'}")
+    if not seen.answers:
+        say(console, f"! {connection(seen)}", "yellow")
     for sentence in seen.problems:
         say(console, f"! {sentence}", "yellow")
     if not seen.projects:
@@ -132,13 +134,7 @@ def _job(job: Job, now: datetime) -> str:
 
 
 def _ago(moment: datetime | None, now: datetime) -> str:
-    if moment is None:
-        return "never"
-    seconds = max((now - moment).total_seconds(), 0.0)
-    for unit, length_s in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if seconds >= 2 * length_s:
-            return f"{seconds / length_s:.0f} {unit} ago"
-    return f"{seconds:.0f} s ago"
+    return "never" if moment is None else ago(moment, now)
 
 
 COMMAND = Command(

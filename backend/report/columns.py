@@ -65,27 +65,28 @@ ANNOTATORS: tuple[Column[Judged], ...] = (
            "score); 0 is a spammer", kind="decimal", read=_figure("spammer_score"), low_first=True),
     Column(name="ability", title="Ability", help="how well they tell the classes apart (GLAD); 0 guesses, below 0 "
            "inverts", kind="decimal", read=_figure("ability"), low_first=True),
-    Column(name="self_consistency", title="Consistent", help="share of equal pairs among their own repeats",
+    Column(name="self_consistency", title="Same again", help="share of equal pairs among their own repeats",
            kind="percent", read=_figure("self_consistency"), low_first=True),
     Column(name="repeats", title="Repeats", help="pairs of votes behind the consistency", kind="whole",
            read=_figure("repeats")),
-    Column(name="drift_p", title="Drift by chance", help="how likely such a change over time is by chance alone; "
-           "small means that they changed", kind="decimal", read=_figure("drift_p"), low_first=True),
-    Column(name="predicted", title="Predicted right", help="share of votes that the model foresaw without having seen "
-           "the task", kind="percent", read=_predictability("accuracy"), low_first=True),
-    Column(name="log_loss", title="Log-loss", help="of these predictions, nats a vote; lower is better",
-           kind="decimal", read=_predictability("log_loss")),
-    Column(name="prior_log_loss", title="Log-loss of habits", help="the same from their label frequencies alone",
+    Column(name="drift_p", title="Change (p)", help="how likely so large a change over time would be of somebody "
+           "who does not change; below 0.05 they probably did", kind="decimal", read=_figure("drift_p"),
+           low_first=True),
+    Column(name="predicted", title="Predicted right", help="share of votes that the model predicted right, on tasks "
+           "that it had not seen", kind="percent", read=_predictability("accuracy"), low_first=True),
+    Column(name="log_loss", title="Log-loss", help="how surprising the votes were to these predictions, in nats: 0 is "
+           "sure and right, 0.69 a coin toss; lower is better", kind="decimal", read=_predictability("log_loss")),
+    Column(name="prior_log_loss", title="Log-loss of frequencies", help="the same from their label frequencies alone",
            kind="decimal", read=_predictability("prior_log_loss")),
-    Column(name="accepted", title="Accepted", help="share of the pre-annotations they saw that they submitted "
-           "unchanged", kind="percent", read=lambda item, names: item.row.accepted.rate),
+    Column(name="accepted", title="Accepted", help="share of the suggestions they saw that they submitted "
+           "without a change", kind="percent", read=lambda item, names: item.row.accepted.rate),
     Column(name="seconds", title="Time", help="median time for a vote", kind="seconds", low_first=True,
            read=lambda item, names: item.row.median_s),
     Column(name="relative_speed", title="Relative time", help="their time against others on the same tasks; 0.5 takes "
            "half as long", kind="decimal", read=lambda item, names: item.row.relative_speed, low_first=True),
     Column(name="hurried", title="Hurried", help="share of votes in less than a fifth of the task's median time",
            kind="percent", read=lambda item, names: item.row.hurried),
-    Column(name="fault", title="Looks like", help="constant, inverter, drifter or spammer, where the votes say so",
+    Column(name="fault", title="Fault", help="constant, inverter, drifter or spammer, where a test found it",
            kind="text", read=lambda item, names: item.figures.fault if item.figures else "", sorts=False),
     Column(name="fault_probability", title="Probability", help="of any of these faults, given the votes",
            kind="percent", read=_figure("fault_probability")),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -38,7 +39,8 @@ def long_records(
 
 def wide_columns(annotators: Sequence[str], names: Names) -> list[str]:
     """Names of the columns of `wide_records`."""
-    each = [f"{names.slug(who)} {part}" for who in annotators for part in ("label", "source", "probability")]
+    heads = _heads(annotators, names)
+    each = [f"{heads[who]} {part}" for who in annotators for part in ("label", "source", "probability")]
     return ["task", "consensus", "consensus probability", *each, "version"]
 
 
@@ -46,17 +48,24 @@ def wide_records(
     tasks: Iterable[FilledTask], annotators: Sequence[str], names: Names, *, version: str | None
 ) -> Iterator[dict[str, Cell]]:
     """One record for each task: the predicted consensus of the panel, and of each annotator label and source."""
-    empty = dict.fromkeys(wide_columns(annotators, names))
+    empty, heads = dict.fromkeys(wide_columns(annotators, names)), _heads(annotators, names)
     for task in tasks:
         row: dict[str, Cell] = {
             **empty, "task": task.task, "consensus": task.consensus, "version": version or ALONE,
             "consensus probability": _rounded(task.confidence),
         }
         for cell in task.cells:
-            who = names.slug(cell.annotator)
+            who = heads[cell.annotator]
             row |= {f"{who} label": cell.label, f"{who} source": cell.source,
                     f"{who} probability": _rounded(cell.probability)}
         yield row
+
+
+def _heads(annotators: Sequence[str], names: Names) -> dict[str, str]:
+    """What each annotator's columns are called: the name, and the id behind it where several are called so."""
+    times = Counter(names.name(who) for who in annotators)
+    return {who: name if times[name] == 1 and name != "consensus" else f"{name} ({names.slug(who)})"
+            for who in annotators for name in (names.name(who),)}
 
 
 def delimited(columns: Sequence[str], rows: Iterable[Mapping[str, Cell]], delimiter: str = ",") -> Iterator[str]:

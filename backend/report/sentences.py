@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from backend.report.words import count, decimal, known, number, percent
 from backend.services.statistics.documents import (
     Agreement,
@@ -100,12 +103,30 @@ def ladder(control: str, found: LadderFigures) -> str:
     if served is None or served.accuracy is None:
         return f"How good {found.version} is at {control} is not known yet: no votes were held out to test it on."
     naive = [ways[name] for name in NAIVE if name in ways and ways[name].accuracy is not None]
+    return predicted(f"Version {found.version}", control, served, naive)
+
+
+class Judged(Protocol):
+    """Figures of one way to predict."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def votes(self) -> int: ...
+    @property
+    def accuracy(self) -> float | None: ...
+    @property
+    def log_loss(self) -> float | None: ...
+
+
+def predicted(who: str, control: str, served: Judged, naive: Sequence[Judged]) -> str:
+    """What was predicted right, beside simple guesses on the same votes."""
     rough = " These are few votes, so take the figures as rough." if served.votes < FEW_VOTES else ""
     beside = " and ".join(f"{percent(each.accuracy)} ({lower(way(each.name))})" for each in naive)
     than = f"; simple guesses reach {beside}" if beside else ""
     losses = [each.log_loss for each in naive if each.log_loss is not None]
-    return (f"Version {found.version} predicted {percent(served.accuracy)} of {count(served.votes, 'held-out vote')} "
-            f"on {control} right{than}.{against(served.log_loss, losses)}{rough}")
+    return (f"{who} predicted {percent(served.accuracy)} of {count(served.votes, 'held-out vote')} on {control} "
+            f"right{than}.{against(served.log_loss, losses)}{rough}")
 
 
 def against(loss: float | None, naive: list[float]) -> str:
@@ -135,27 +156,29 @@ def elsewhere(found: LadderFigures) -> str:
 
 def annotator(name: str, row: AnnotatorRow, figures: AnnotatorFigures) -> list[str]:
     """What stands out about somebody on one control."""
-    said = [f"{name} gave {count(figures.votes, 'vote')} and agrees with the rest in "
-            f"{interval(figures.accuracy, shares=True)} of those that others voted on as well."
+    said = [f"{name} gave {count(figures.votes, 'vote')}. Where others voted too, {name} says the same as the rest in "
+            f"{interval(figures.accuracy, shares=True)}."
             if figures.accuracy.value is not None else
-            f"{name} gave {count(figures.votes, 'vote')}; nobody else has voted on these tasks yet."]
+            f"{name} gave {count(figures.votes, 'vote')}. Nobody else has voted on these tasks yet, so nothing can "
+            "be compared."]
     if figures.fault:
-        sure = percent(figures.fault_probability)
-        said.append(f"By their votes, somebody who {FAULTS.get(figures.fault, figures.fault)} ({sure} sure).")
+        said.append(f"By these votes, {name} {FAULTS.get(figures.fault, figures.fault)} (probability "
+                    f"{percent(figures.fault_probability)}).")
     if figures.drift_p is not None and figures.drift_p < 0.05:
-        said.append(f"They changed: {percent(figures.drift_before)} right before, {percent(figures.drift_after)} "
-                    f"after; by chance alone such a change has a probability of {decimal(figures.drift_p, 3)}.")
+        said.append(f"This changed over time: {percent(figures.drift_before)} before, {percent(figures.drift_after)} "
+                    f"after. Somebody who does not change shows such a difference with a probability of "
+                    f"{decimal(figures.drift_p, 3)}.")
     if figures.self_consistency is not None:
-        said.append(f"Asked the same again, they say the same in {percent(figures.self_consistency)} of "
+        said.append(f"Asked the same again, they gave the same answer in {percent(figures.self_consistency)} of "
                     f"{count(figures.repeats, 'pair')}.")
     foreseen = figures.predictability
     if foreseen is not None and foreseen.accuracy is not None:
-        said.append(f"The model foresaw {percent(foreseen.accuracy)} of {count(foreseen.votes, 'vote')} without having "
-                    f"seen these tasks (log-loss {decimal(foreseen.log_loss, 3)}; from their habits alone "
-                    f"{decimal(foreseen.prior_log_loss, 3)}).")
+        said.append(f"The model predicted {percent(foreseen.accuracy)} of {count(foreseen.votes, 'vote')} right, on "
+                    f"tasks that it had not seen (log-loss {decimal(foreseen.log_loss, 3)} nats; from how often {name} "
+                    f"gives each label {decimal(foreseen.prior_log_loss, 3)}; lower is better).")
     if row.relative_speed is not None and not 0.8 <= row.relative_speed <= 1.25:
-        said.append(f"They take {decimal(row.relative_speed, 1)} times as long as others on the same tasks.")
+        said.append(f"On the same tasks they take {decimal(row.relative_speed, 1)} times as long as others.")
     if row.accepted.shown:
-        said.append(f"Of {count(row.accepted.shown, 'pre-annotation')} they saw, {number(row.accepted.accepted)} went "
-                    f"in unchanged.")
+        said.append(f"They saw {count(row.accepted.shown, 'suggestion')} and submitted "
+                    f"{number(row.accepted.accepted)} of them without a change.")
     return said

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, jsonify, request
 
-from backend.errors import ClientError, MediaError, NotFound
+from backend.errors import ClientError, MediaError, NotFound, NotReady
 from backend.report.asked import choice
 from backend.report.explanations.file import drawn
 from backend.report.explanations.overlay import png
@@ -23,10 +23,12 @@ from backend.routes.rendered import answer, pages
 from backend.routes.site import problem_page
 from backend.services.explanation.attributions import read_attributions
 from backend.services.explanation.documents import TaskExplanation
-from backend.services.explanation.service import Explanations
+from backend.services.explanation.service import PATIENCE_S, Explanations
 from backend.services.statistics.codec import plain
+from backend.services.statistics.subject import label_text
 
 blueprint = Blueprint("explain", __name__)
+AT_ONCE_S = 0.5  # for the first page; what takes longer is waited for by the next one
 
 
 @blueprint.get("/projects/<project>/tasks/<task>/explanation")
@@ -38,13 +40,15 @@ def page(project: str, task: str) -> Response:
         made: list[TaskExplanation] = []
 
         def make() -> str:
-            made.append(_explained(at, number))
+            made.append(_explained(at, number, within_s=PATIENCE_S if request.args.get("wait") else AT_ONCE_S))
             return _render(at, number, made[-1])
 
         # One that ran out of time is made anew at the next request.
-        return answer(
-            make, state, at.version(), at.mask, at.label_studio, keep=lambda: all(each.complete for each in made)
-        )
+        try:
+            return answer(make, state, at.version(), at.mask, at.label_studio,
+                          keep=lambda: all(each.complete for each in made))
+        except NotReady as error:
+            return Response(_known(at, number, str(error)), headers={"Cache-Control": "no-store"}, mimetype="text/html")
     except ClientError as error:
         return problem_page(error)
 
@@ -97,6 +101,8 @@ def _render(at: Desk, number: int, document: TaskExplanation) -> str:
         look, document, control=control, ways=(way,), source=_address(at, look.links.api, number, control),
         query={name: value for name, value in request.args.items() if name in ("control", "by")},
     )
+    if not document.complete and not request.args.get("wait"):
+        made["again"] = "?" + urlencode([*request.args.items(multi=True), ("wait", "1")])
     json_address = look.links.api(f"tasks/{number}/explanation.json") + (f"?{urlencode(asked)}" if asked else "")
     return pages().templates.get_template("site/project.html").render(
         look=look, root=look.links.root, page="tasks", title=f"Task {number}", standalone=False, header=None,
@@ -114,9 +120,21 @@ def _address(at: Desk, api: Callable[..., str], number: int, control: str) -> Ca
     return address
 
 
-def _explained(at: Desk, number: int) -> TaskExplanation:
+def _explained(at: Desk, number: int, within_s: float = PATIENCE_S) -> TaskExplanation:
     wanted = [_who(at, each) for each in request.args.getlist("annotator")]
-    return _explanations().task(at.project, number, annotators=wanted)
+    return _explanations().task(at.project, number, annotators=wanted, within_s=within_s)
+
+
+def _known(at: Desk, number: int, sentence: str) -> str:
+    """A page with what is known of a task that cannot be explained yet; it asks again by itself."""
+    look = at.look()
+    given = at.store.votes.of_tasks(at.key, [number])
+    return pages().templates.get_template("site/project.html").render(
+        look=look, root=look.links.root, page="tasks", title=f"Task {number}", standalone=False, header=None,
+        live=True, body="site/_not_yet.html", data_links=[], number=number, sentence=sentence, again="?",
+        text=look.texts([number]).get(number, ""),
+        votes=[(each.annotator, each.control, each.unit, label_text(each.value)) for each in given],
+    )
 
 
 def _who(at: Desk, slug: str) -> str:

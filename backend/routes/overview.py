@@ -1,7 +1,7 @@
 """The state of everything: what is connected, what runs, how good each version is, what needs attention.
 
-Read from the database (no request to Label Studio, no checkpoint is loaded; Redis is asked whether it is there), as
-frozen records, so that the page, the JSON of GET / and a command can show the same.
+Read from the database (no checkpoint is loaded; Label Studio and Redis are asked whether they are there), as frozen
+records, so that the page, the JSON of GET / and a command can show the same.
 `sentences` puts it into words, `problems` finds what is wrong.
 """
 
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from backend.bootstrap import build_doorbell
 from backend.records import Delivery, Job, JobKind, JobState, Project, SyncState, Version, VoteCounts
+from backend.report.names import Names
+from backend.report.sentences import way
 from backend.routes import problems
 from backend.settings import Settings
 
@@ -24,24 +26,18 @@ OPEN_STATES = (JobState.QUEUED, JobState.RUNNING)
 JOBS_LOOKED_AT = 30
 TELL_OF_INTERRUPTIONS = timedelta(minutes=10)  # after the job ended
 VERSIONS_SHOWN = 8
-WAY_NAMES = {
-    "served": "What is served",
-    "prior": "Each annotator's habits alone",
-    "pooled": "Content, with a bias for each annotator",
-    "network": "Network that knows each annotator",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """Held-out figures of one way to predict: a rung, or what is served."""
+    """Held-out figures of one way to predict: a base model, or what is served."""
 
     name: str
     title: str
     votes: int  # held-out votes it was judged on
     accuracy: float | None
     log_loss: float | None
-    weight: float | None  # of a rung in what is served
+    weight: float | None  # of a base model in what is served
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +63,8 @@ class CrowdFigures:
 class AnnotatorScore:
     """How an annotator's votes on one control compare with what the others say."""
 
-    annotator: str
+    annotator: str  # as it is shown: an id, or a number where names are masked
+    name: str
     control: str
     votes: int
     accuracy: float | None  # leave-one-out
@@ -108,7 +105,8 @@ class Overview:
 
     at: datetime
     label_studio_url: str
-    connected: bool
+    connected: bool  # an address and a token are set
+    answers: bool  # Label Studio answered when it was last asked, seconds ago
     projects: Sequence[ProjectView]
     problems: Sequence[str]  # of the service; those of a project are with the project
 
@@ -120,7 +118,7 @@ def overview(services: Services) -> Overview:
     jobs = [job for view in projects for job in view.jobs]
     return Overview(
         at=now, label_studio_url=settings.label_studio_url, connected=services.triggers.connected,
-        projects=projects, problems=[
+        answers=services.alive.answers(), projects=projects, problems=[
             *problems.of_service(settings, jobs, now), *problems.of_redis(settings, redis_answers(settings)),
         ],
     )
@@ -147,7 +145,7 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
         delivery=store.deliveries.latest(key), jobs=jobs, settings=settings,
         delivers=services.triggers.delivers(project),
         figures=control_figures(published.figures) if published else (), problems=found,
-        crowd=_crowd(services, key), scores=_scores(services, key),
+        crowd=_crowd(services, key), scores=_scores(services, key, settings),
         notes=[*notes, *problems.interruptions(cut_off, last)],
     )
 
@@ -163,11 +161,13 @@ def _crowd(services: Services, key: str) -> list[CrowdFigures]:
     ]
 
 
-def _scores(services: Services, key: str) -> list[AnnotatorScore]:
+def _scores(services: Services, key: str, settings: Settings) -> list[AnnotatorScore]:
     document = services.statistics.annotators(key)
+    names = Names({row.annotator: row.name for row in document.rows} if document else {}, mask=settings.mask_names)
     return [
         AnnotatorScore(
-            annotator=row.annotator, control=control, votes=figures.votes, accuracy=figures.accuracy.value,
+            annotator=names.slug(row.annotator), name=names.name(row.annotator), control=control,
+            votes=figures.votes, accuracy=figures.accuracy.value,
             fault=figures.fault,
         )
         for row in (document.rows if document is not None else ()) for control, figures in row.controls.items()
@@ -219,19 +219,19 @@ def control_figures(figures: Mapping[str, Any]) -> list[ControlFigures]:
 
 
 def _ways(about: Mapping[str, Any]) -> list[Way]:
-    """What is served first, then the rungs by how much they count; [] where nothing was held out."""
+    """What is served first, then the base models by how much they count; [] where nothing was held out."""
     heldout, weights = about.get("heldout"), about.get("weights")
     if not isinstance(heldout, Mapping):
         return []
     weights = weights if isinstance(weights, Mapping) else {}
     judged = {name: each for name, each in heldout.items() if isinstance(each, Mapping) and each.get("votes")}
     ways = [_way(name, each, weights) for name, each in judged.items()]
-    return sorted(ways, key=lambda way: (way.name != "served", -(way.weight or 0.0)))
+    return sorted(ways, key=lambda each: (each.name != "served", -(each.weight or 0.0)))
 
 
 def _way(name: str, about: Mapping[str, Any], weights: Mapping[str, Any]) -> Way:
     return Way(
-        name=name, title=WAY_NAMES.get(name, name.replace("_", " ").capitalize()),
+        name=name, title=way(name),
         votes=int(about["votes"]), accuracy=_number(about, "accuracy"),
         log_loss=_number(about, "log_loss"), weight=_number(weights, name),
     )

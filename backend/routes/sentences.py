@@ -11,20 +11,21 @@ from typing import Any
 
 from backend.prediction_names import consensus_version
 from backend.records import Job, JobKind, JobState, Verdict
-from backend.routes.overview import ControlFigures, Overview, ProjectView, Way
+from backend.report.sentences import FAULTS, NAIVE, predicted
+from backend.routes.overview import ControlFigures, Overview, ProjectView
 from backend.routes.problems import interrupted, the
 from backend.services.triggers import rejected_in_a_row
 
-FEW_VOTES = 100  # below it, figures on held-out votes are rough
-NAIVE = ("prior", "pooled")
 NAMED = 5  # annotators in one sentence
-SAME_NATS = 0.005  # log-losses that differ by less are the same to people
 
 
 def connection(shown: Overview) -> str:
     """What is connected."""
     if not shown.connected:
         return "Polyvox is not connected to a Label Studio: it answers, but cannot read votes."
+    if not shown.answers:
+        return (f"Label Studio at {shown.label_studio_url} does not answer. Start it again, or check LABEL_STUDIO_URL; "
+                "until then no votes are read and nothing is delivered.")
     read = [view.sync.last_success for view in shown.projects if view.sync.last_success]
     when = f", last read {ago(max(read), shown.at)}" if read else ""
     return f"Polyvox works for Label Studio at {shown.label_studio_url}{when}."
@@ -65,31 +66,13 @@ def _delivered(view: ProjectView, name: str) -> str:
 
 
 def quality(figures: ControlFigures) -> str:
-    """How good a version is at one control, beside the naive answers on the same votes."""
+    """How good a version is at one control, beside simple guesses on the same votes."""
     ways = {way.name: way for way in figures.ways}
     served = ways.get("served")
-    votes = f"{figures.heldout_votes} held-out vote{'' if figures.heldout_votes == 1 else 's'}"
     if served is None or served.accuracy is None:
-        return f"On {votes} {figures.control} could not be judged."
+        return f"How good it is at {figures.control} is not known: no votes were held out that could judge it."
     naive = [ways[name] for name in NAIVE if name in ways and ways[name].accuracy is not None]
-    rough = ", which is few, so take this as rough" if figures.heldout_votes < FEW_VOTES else ""
-    said = f"On {votes}{rough}: {figures.control} is predicted right in {_percent(served.accuracy)} %"
-    beside = " and ".join(f"{_percent(way.accuracy or 0.0)} % ({_lower(way.title)})" for way in naive)
-    return said + (f"; the naive answers reach {beside}" if beside else "") + _against(served, naive) + "."
-
-
-def _against(served: Way, naive: list[Way]) -> str:
-    """Log-loss decides, since it judges the probabilities as well."""
-    losses = [way.log_loss for way in naive if way.log_loss is not None]
-    if served.log_loss is None or not losses:
-        return ""
-    gain = min(losses) - served.log_loss
-    figures = f"(log-loss {served.log_loss:.3f} against {min(losses):.3f})"
-    if abs(gain) < SAME_NATS:
-        return f", and its probabilities are as good as the better of them {figures}"
-    if gain > 0:
-        return f", and its probabilities are better than both {figures}" if len(losses) > 1 else f" {figures}"
-    return f", and its probabilities are worse than the better of them {figures}"
+    return predicted("The model", figures.control, served, naive)
 
 
 def orders(figures: Mapping[str, Any]) -> list[str]:
@@ -116,15 +99,16 @@ def crowd(view: ProjectView) -> list[str]:
     for each in view.crowd:
         if not each.tasks:
             continue
-        sure = "" if each.confidence is None else f" with a mean confidence of {_percent(each.confidence)} %"
-        alpha = "" if each.alpha is None else f"; annotators agree with alpha {each.alpha:.2f}"
+        sure = "" if each.confidence is None else f" with an average confidence of {_percent(each.confidence)} %"
+        alpha = ("" if each.alpha is None else
+                 f"; annotators agree with Krippendorff's alpha {each.alpha:.2f} (1 is perfect, 0 is guessing)")
         tasks = f"{each.tasks} task{' has' if each.tasks == 1 else 's have'}"
         said.append(f"From votes alone, {tasks} a consensus on {each.control} (Dawid-Skene){sure}{alpha}.")
-    odd = {(score.annotator, score.fault) for score in view.scores if score.fault}
+    odd = {(score.name, FAULTS.get(score.fault, score.fault)) for score in view.scores if score.fault}
     if odd:
-        named = ", ".join(f"{annotator} ({fault})" for annotator, fault in sorted(odd)[:NAMED])
-        more = f" and {len(odd) - NAMED} more" if len(odd) > NAMED else ""
-        said.append(f"Worth a look, since they label unlike the others: annotator {named}{more}.")
+        named = "; ".join(f"{name} {words}" for name, words in sorted(odd)[:NAMED])
+        more = f"; and {len(odd) - NAMED} more" if len(odd) > NAMED else ""
+        said.append(f"Look at these annotators: {named}{more}.")
     return said
 
 
@@ -183,7 +167,3 @@ def ago(moment: datetime, now: datetime) -> str:
 
 def _percent(share: float) -> str:
     return f"{share * 100:.0f}"
-
-
-def _lower(title: str) -> str:
-    return title[:1].lower() + title[1:]

@@ -63,7 +63,7 @@ def as_json(shown: Overview) -> dict[str, Any]:
         "status": "UP",
         "version": VERSION,
         "says": sentences.connection(shown),
-        "label_studio": {"url": shown.label_studio_url, "connected": shown.connected},
+        "label_studio": {"url": shown.label_studio_url, "connected": shown.connected, "answers": shown.answers},
         "projects": [_project(view, shown.at) for view in shown.projects],
         "problems": list(shown.problems),
     }
@@ -88,8 +88,8 @@ def _project(view: ProjectView, now: datetime) -> dict[str, Any]:
             "method": "dawid-skene", "tasks": each.tasks, "mean_confidence": each.confidence, "alpha": each.alpha,
         } for each in view.crowd},
         "annotator_scores": [{
-            "annotator": each.annotator, "control": each.control, "votes": each.votes, "accuracy": each.accuracy,
-            "fault": each.fault or None,
+            "annotator": each.annotator, "name": each.name, "control": each.control, "votes": each.votes,
+            "accuracy": each.accuracy, "fault": each.fault or None,
         } for each in view.scores],
         "verdict": sentences.newest_verdict(view),
         "versions": [_version(version) for version in view.versions],

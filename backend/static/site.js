@@ -3,6 +3,7 @@
 "use strict";
 
 const JOBS_EVERY_MS = 4000;
+const AGAIN_MS = 1500;
 const JSON_TYPE = { "Content-Type": "application/json" };
 
 async function swap(address, { push }) {
@@ -19,9 +20,16 @@ async function swap(address, { push }) {
     if (push) history.pushState(null, "", address);
     shown = location.pathname + location.search;
     if (words) focusOn(words);
+    askAgain();
   } catch {
     location.assign(address); // the page itself says what is wrong
   }
+}
+
+// A page whose figures are still being computed names where to look for them.
+function askAgain() {
+  const address = document.querySelector("[data-again]")?.dataset.again;
+  if (address) setTimeout(() => swap(address === "?" ? location.href : address, { push: false }), AGAIN_MS);
 }
 
 function focusOn(words) {
@@ -116,4 +124,5 @@ let shown = location.pathname + location.search;
 addEventListener("popstate", () => {
   if (location.pathname + location.search !== shown) swap(location.href, { push: false });
 });
+askAgain();
 jobs();

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from backend.bootstrap import Services
+from backend.client.alive import Alive
 from backend.ports import Clock, Progress, utc_now
 from backend.services.statistics import Statistics
 from backend.services.triggers import Triggers
@@ -72,5 +73,5 @@ def small_services(
         delivery=cast(Any, Doing(on_deliver, asked)),
         gaps=cast(Any, Doing(nothing, [])),
         statistics=Statistics(store=store, registry=cast(Any, NoEvidence()), settings=chosen, clock=clock),
-        triggers=Triggers(store=store, settings=chosen, clock=clock), clock=clock,
+        alive=Alive(""), triggers=Triggers(store=store, settings=chosen, clock=clock), clock=clock,
     )

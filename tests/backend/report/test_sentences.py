@@ -50,6 +50,7 @@ def test_what_is_unknown_is_not_said():
     figures = replace(row.controls[CONTROL], accuracy=UNKNOWN, fault="", drift_p=None, predictability=None)
     quiet = replace(row, relative_speed=None, accepted=replace(row.accepted, shown=0))
     said = sentences.annotator("Zoe", quiet, figures)
-    assert said == [f"Zoe gave {figures.votes} votes; nobody else has voted on these tasks yet."]
+    assert said == [f"Zoe gave {figures.votes} votes. Nobody else has voted on these tasks yet, so nothing can "
+                    "be compared."]
     whole = " ".join(sentences.annotator("Zoe", row, row.controls[CONTROL]))
     assert "without looking at the task (97\u202f% sure)" in whole and "By chance" not in whole

@@ -111,6 +111,7 @@ def make_services(folder: Path, migrated: Path | None = None, **overrides: Any) 
         problem=lambda project: "", evidence=lambda version: None, published=lambda project: None)
     return SimpleNamespace(
         settings=settings, store=store, ingest=SmallIngest(store), prediction=SmallPrediction(), clock=lambda: NOW,
+        alive=SimpleNamespace(answers=lambda: True),
         triggers=Triggers(store=store, settings=settings, clock=lambda: NOW),
         registry=registry, explanations=SmallExplanations(store),
         gaps=GapFilling(store=store, label_studio=None, features=None, registry=registry, settings=settings,

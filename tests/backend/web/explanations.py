@@ -31,9 +31,11 @@ class SmallExplanations:
             raise NotFound(f"Polyvox knows no task {task_id}.")
         return task_id, self.ready, self.lead
 
-    def task(self, project: Project, task_id: int, *, annotators: Sequence[str] = ()) -> TaskExplanation:
+    def task(self, project: Project, task_id: int, *, annotators: Sequence[str] = (), within_s: float = 8.0
+             ) -> TaskExplanation:
         self.state(project, task_id)
         self.asked.append(annotators)
+        self.within_s = within_s
         if not self.ready:
             raise NotReady("The task is not encoded yet.")
         (task,) = self.store.tasks.get(project.key, [task_id])

@@ -38,7 +38,7 @@ def test_the_page_shows_annotators_side_by_side(site, way, words):
     page = text(site(), f"{PAGE}?by={way}")
     assert words in page and page.count('class="panel"') == (3 if way == "attribution" else 4)
     assert 'class="heat-' in page and "annotator3@example.org" in page
-    assert "leads chance by" in page
+    assert "better than a random order" in page
 
 
 def test_evil_texts_and_labels_stay_text(site):
@@ -54,21 +54,38 @@ def test_evil_texts_and_labels_stay_text(site):
 def test_a_lead_that_is_none_is_said(site):
     client = site()
     client.services.explanations.lead = -0.01
-    assert "no better than chance on this task" in text(client, PAGE)
+    assert "no better than a random order of the parts" in text(client, PAGE)
 
 
-def test_what_is_not_encoded_is_a_sentence(site):
+def test_what_is_not_ready_shows_the_votes_and_asks_again(site):
+    """The page is no error: what people said is there, and what is missing is a sentence; programs get a 409."""
     client = site()
     client.services.explanations.ready = False
-    assert "not encoded yet" in text(client, PAGE, status=409)
+    page = text(client, PAGE)
+    assert "not encoded yet" in page and "annotator4@example.org" in page and "<bdi>Neutral</bdi>" in page
+    assert 'data-again="?"' in page and 'http-equiv="refresh"' in page
+    assert client.get(PAGE).headers["Cache-Control"] == "no-store"
+    client.services.explanations.ready = True
+    assert "data-again" not in text(client, PAGE)
+    client.services.explanations.ready = False
     answer = client.get(f"{API}.json")
     assert answer.status_code == 409 and "not encoded yet" in answer.json["error"]
+
+
+def test_the_first_page_waits_for_nothing(site):
+    client = site()
+    client.services.explanations.complete = False
+    page = text(client, f"{PAGE}?control=politeness")
+    assert client.services.explanations.within_s < 1 and "Answers by annotator" in page
+    assert 'data-again="?control=politeness&amp;wait=1"' in page
+    page = text(client, f"{PAGE}?wait=1")
+    assert client.services.explanations.within_s > 1 and "data-again" not in page
 
 
 def test_without_time_attention_is_shown(site):
     client = site()
     client.services.explanations.complete = False
-    page = text(client, PAGE)
+    page = text(client, f"{PAGE}?wait=1")
     assert "no time" in page and "Where they look" in page and page.count('class="panel"') == 4
 
 

@@ -72,27 +72,27 @@ def test_which_version_answers(shown, said):
 def test_how_good_it_is_beside_the_naive_answers():
     (figures,) = control_figures(FIGURES)
     assert sentences.quality(figures) == (
-        "On 168 held-out votes: politeness is predicted right in 80 %; the naive answers reach 51 % (each annotator's "
-        "habits alone) and 65 % (content, with a bias for each annotator), and its probabilities are better than both "
-        "(log-loss 0.517 against 0.802).")
+        "The model predicted 80\u202f% of 168 held-out votes on politeness right; simple guesses reach 51\u202f% (how "
+        "often each annotator gives each label) and 65\u202f% (content, and how lenient each annotator is). Its "
+        "probabilities are better than those of the best of them (log-loss 0.517 against 0.802).")
 
 
 @pytest.mark.parametrize("served, words", [
-    (0.800, "as good as the better of them (log-loss 0.800 against 0.802)"),
-    (0.850, "worse than the better of them (log-loss 0.850 against 0.802)"),
+    (0.800, "as good as those of the best of them (log-loss 0.800 against 0.802)"),
+    (0.850, "worse than those of the best of them (log-loss 0.850 against 0.802)"),
 ])
 def test_it_does_not_boast(served, words):
     heldout = FIGURES["controls"]["politeness"]["heldout"] | {
         "served": {"votes": 30, "accuracy": 0.6, "log_loss": served}}
     (figures,) = control_figures({"controls": {"a": {"heldout": heldout}}})
     said = sentences.quality(figures)
-    assert said.endswith(words + ".") and "On 30 held-out votes, which is few, so take this as rough:" in said
+    assert words + "." in said and "30 held-out votes" in said and said.endswith("take the figures as rough.")
 
 
 def test_figures_that_are_missing_are_not_made_up():
     served = {"served": {"votes": 1, "accuracy": None, "log_loss": None}}
     (figures,) = control_figures({"controls": {"a": {"heldout": served}}})
-    assert sentences.quality(figures) == "On 1 held-out vote a could not be judged."
+    assert sentences.quality(figures) == "How good it is at a is not known: no votes were held out that could judge it."
     assert "could not be measured yet" in " ".join(sentences.of_project(view(figures=()), NOW))
 
 
@@ -138,11 +138,14 @@ def test_what_waits():
 
 
 def test_what_is_connected():
-    def shown(connected, *views):
-        return Overview(at=NOW, label_studio_url="http://ls", connected=connected, projects=views, problems=())
+    def shown(connected, *views, answers=True):
+        return Overview(at=NOW, label_studio_url="http://ls", connected=connected, answers=answers, projects=views,
+                        problems=())
 
     assert sentences.connection(shown(False)).startswith("Polyvox is not connected")
     assert sentences.connection(shown(True)) == "Polyvox works for Label Studio at http://ls."
+    down = sentences.connection(shown(True, view(), answers=False))
+    assert "Label Studio at http://ls does not answer. Start it again" in down
     assert sentences.connection(shown(True, view())).endswith("at http://ls, last read just now.")
 
 
@@ -154,11 +157,11 @@ def test_a_rejected_version_is_told_with_its_reason():
 
 def test_what_votes_alone_say_is_there_before_any_version():
     figures = CrowdFigures(control="politeness", tasks=12, confidence=0.91, alpha=0.456)
-    scores = [AnnotatorScore(annotator="7", control="politeness", votes=9, accuracy=0.3, fault="spammer"),
-              AnnotatorScore(annotator="8", control="politeness", votes=9, accuracy=0.9, fault="")]
+    scores = [AnnotatorScore(annotator="7", name="Zoe", control="politeness", votes=9, accuracy=0.3, fault="spammer"),
+              AnnotatorScore(annotator="8", name="Yan", control="politeness", votes=9, accuracy=0.9, fault="")]
     said = sentences.of_project(view(published=None, crowd=[figures], scores=scores), NOW)
-    assert ("From votes alone, 12 tasks have a consensus on politeness (Dawid-Skene) with a mean confidence of 91 %; "
-            "annotators agree with alpha 0.46.") in said
-    assert "Worth a look, since they label unlike the others: annotator 7 (spammer)." in said
+    assert ("From votes alone, 12 tasks have a consensus on politeness (Dawid-Skene) with an average confidence of "
+            "91 %; annotators agree with Krippendorff's alpha 0.46 (1 is perfect, 0 is guessing).") in said
+    assert any(each.startswith("Look at these annotators: Zoe ") for each in said)
     one = CrowdFigures(control="a", tasks=1, confidence=None, alpha=None)
     assert sentences.crowd(view(crowd=[one])) == ["From votes alone, 1 task has a consensus on a (Dawid-Skene)."]

@@ -119,7 +119,7 @@ def test_the_json_says_what_there_is(client):
         ("train", "running", 0.43), ("deliver", "queued", 0.0)}
     assert project["verdict"].startswith("r13 was not published, r12 stays: On 168")
     assert project["delivered"]["version"] == "consensus@r12"
-    assert answer["label_studio"] == {"url": "http://localhost:8080", "connected": True}
+    assert answer["label_studio"] == {"url": "http://localhost:8080", "connected": True, "answers": True}
 
 
 def test_the_json_says_it_in_sentences(client):
@@ -127,7 +127,7 @@ def test_the_json_says_it_in_sentences(client):
     project = next(each for each in answer["projects"] if each["project"] == KEY)
     assert answer["says"].startswith("Polyvox works for Label Studio at http://localhost:8080")
     assert project["says"][0].startswith("Version r12 answers")
-    assert any("predicted right in 80 %" in each and "naive answers reach 51 %" in each for each in project["says"])
+    assert any("predicted 80\u202f%" in each and "simple guesses reach 51\u202f%" in each for each in project["says"])
     assert [(each["name"], each["verdict"]) for each in project["versions"]] == [
         ("r13", "rejected"), ("r12", "published"), ("r11", "published")]
 
