@@ -1,6 +1,7 @@
 """The command line: `python -m backend COMMAND`.
 
-Exit codes: 0 done, 1 an expected failure (its sentence is on stderr), 2 wrong usage or an unusable setting, 130 Ctrl-C.
+Exit codes: 0 done, 1 an expected failure (its sentence is on stderr), 2 wrong usage, an unusable setting or a file
+without votes, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rich.console import Console
 from sqlalchemy.exc import SQLAlchemyError
 
 from backend.commands import COMMANDS
-from backend.errors import PolyvoxError, SettingsError
+from backend.errors import NoVotes, PolyvoxError, SettingsError
 from backend.settings import Settings
 from backend.telemetry import configure_logging
 
@@ -46,6 +47,8 @@ def main(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None
         code: int = arguments.command.run(arguments, settings, _console())
         return code
     except SettingsError as error:
+        return _complain(str(error), 2)
+    except NoVotes as error:
         return _complain(str(error), 2)
     except PolyvoxError as error:
         return _complain(str(error), 1)

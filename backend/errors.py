@@ -19,6 +19,10 @@ class ClientError(PolyvoxError):
     status = 400
 
 
+class NoVotes(ClientError):
+    """A file has no votes, or none that can be read; the sentence says which of the two, and why. Exit code 2."""
+
+
 class NotFound(ClientError):
     """The thing asked for does not exist (any more)."""
 

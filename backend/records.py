@@ -76,6 +76,8 @@ class Annotation:
     lead_time_s: float | None
     imported: bool  # came with a task import
     parent_prediction: int | None
+    predicted: Sequence[Mapping[str, Any]] | None = None  # regions of the prediction on the screen, where it says so
+    timed: bool = True  # it says itself when it was made or changed; False: the times are those of its task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +22,7 @@ from backend.commands.base import Arguments, say
 from backend.commands.progress import progress_bar
 from backend.errors import ClientError
 from backend.formats import WHAT, Dataset, ReadOptions, open_dataset
+from backend.formats.unread import check_votes
 from backend.labeling import LabelConfig, parse_config
 from model.errors import ModelError
 
@@ -52,13 +55,33 @@ def reading_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def load(arguments: Arguments) -> Dataset:
-    """The data set that the arguments name. Raises FormatError with a sentence."""
+    """The data set that the arguments name; what of it could not be read is told on stderr.
+
+    Raises FormatError with a sentence, NoVotes where there is nothing to work on.
+    """
     with progress_bar() as progress:
         options = ReadOptions(
             label_config=label_config(arguments), control=arguments.control,
             trust_ground_truth=arguments.trust_ground_truth, progress=progress,
         )
-        return open_dataset(arguments.dataset, arguments.format, options)
+        dataset = open_dataset(arguments.dataset, arguments.format, options)
+    check_votes(arguments.dataset.name, len(dataset.votes), dataset.unread)
+    for sentence in told(dataset):
+        print(f"polyvox: {sentence}", file=sys.stderr)
+    return dataset
+
+
+def told(dataset: Dataset) -> list[str]:
+    """Sentences on what was changed in reading, and on what is no vote."""
+    unread, spaces = dataset.unread.said(), dataset.spaces
+    outside = []
+    for control, space in spaces.items():
+        mine = dataset.votes.of_control(control)
+        inside = np.array([space.contains(value) for value in mine.values], np.bool_)
+        if len(mine) and not (left := inside[mine.value]).all():
+            outside.append(f"{int((~left).sum())} votes with {control} are outside of what the labeling configuration "
+                           "offers; they are not compared.")
+    return [*dataset.unread.notes, *([f"No vote: {unread}."] if unread else []), *outside]
 
 
 def label_config(arguments: Arguments) -> LabelConfig | None:
@@ -75,14 +98,16 @@ def label_config(arguments: Arguments) -> LabelConfig | None:
 def answers_of(dataset: Dataset, control: str, *, times: bool = False) -> AnswerMatrix:
     """The single-class votes of a control. Raises ClientError where the control has other answers."""
     from model.crowd import AnswerMatrix
+    from model.numbers import NumberBins
     from model.spaces import ValueKind
 
-    strange = dataset.kinds(control) - {ValueKind.CLASS}
+    space = dataset.spaces.get(control)
+    fits = space is not None and space.kind is ValueKind.CLASS and not isinstance(space, NumberBins)
+    strange = set() if fits else dataset.kinds(control) - {ValueKind.CLASS}
     if strange:
         raise ClientError(f"The control {control} has answers of kind {min(strange).value}; this needs single classes.")
-    return AnswerMatrix.from_votes(
-        dataset.votes, control, classes=dataset.classes_of(control), keep_time=times and dataset.timed,
-    )
+    classes = space.classes if fits and space is not None else dataset.classes_of(control)
+    return AnswerMatrix.from_votes(dataset.votes, control, classes=classes, keep_time=times and dataset.timed)
 
 
 @contextlib.contextmanager

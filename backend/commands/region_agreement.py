@@ -11,8 +11,9 @@ from rich.console import Console
 from backend.commands.base import Arguments, say
 from backend.commands.dataset import show_table, write_columns, write_json
 from backend.commands.progress import progress_bar
-from backend.errors import ClientError
+from backend.errors import ClientError, NoVotes
 from backend.formats.json_stream import elements
+from backend.formats.label_studio import with_ids
 from backend.labeling import LabelConfig, read_task
 from backend.labeling.regions import KINDS, Drawn, read_regions
 from model.regions import Region, RegionsAgreement, regions_agreement
@@ -28,8 +29,12 @@ def run(arguments: Arguments, console: Console) -> int:
     seen = {name for people in drawn.values() for each in people.values() for name in each.of_control}
     controls = sorted(seen & {arguments.control} if arguments.control else seen)
     if not controls:
-        raise ClientError(f"No annotation of {arguments.dataset.name} has regions of {', '.join(KINDS.values())}"
-                          f"{f' with the control {arguments.control}' if arguments.control else ''}.")
+        what = f"regions of {', '.join(KINDS.values())}"
+        if arguments.control and seen:
+            raise ClientError(f"No annotation of {arguments.dataset.name} has {what} with the control "
+                              f"{arguments.control}.")
+        raise NoVotes(f"{arguments.dataset.name} has no annotations." if not any(drawn.values()) else
+                      f"{arguments.dataset.name} has annotations, and none of them has {what}.")
     found = {name: _agreement(drawn, name, arguments) for name in controls}
     overall, pairs = _overall(found), _pairs(found)
     show_table(console, "Agreement on regions", overall, range(len(controls)))
@@ -54,9 +59,11 @@ def _read(path: Path) -> Units:
         for line, task in elements(path, progress):
             if not isinstance(task, dict):
                 raise ClientError(f"{path.name}, line {line}: a task was expected.")
-            snapshot = read_task(_NO_CONFIG, task, project_id=0, control_arm_percent=0, shown_since=None,
+            snapshot = read_task(_NO_CONFIG, with_ids(task), project_id=0, control_arm_percent=0, shown_since=None,
                                  known_annotators={})
-            mine = sorted(snapshot.annotations, key=lambda each: (each.updated_at, each.id))
+            mine = sorted(snapshot.annotations, key=lambda each: each.id)
+            unsure = {each.annotator for each in mine if not each.timed}
+            mine.sort(key=lambda each: each.task_id if each.annotator in unsure else each.updated_at.timestamp())
             found[str(snapshot.task.id)] = {
                 each.annotator: read_regions(each.result) for each in mine if not each.was_cancelled}
     return found

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from backend.formats.dataset import DEFAULT_CONTROL, Dataset
+from backend.formats.newest import in_order, question_of
+from backend.formats.unread import Unread
 from model.spaces import Value
 from model.votes import Provenance, Votes
 
@@ -27,9 +29,11 @@ class DatasetBuilder:
         self._controls: dict[str, int] = {}
         self._values: dict[Value, int] = {}
         self._unit, self._annotator, self._control, self._value = (array("i") for _ in range(4))
-        self._provenance = array("b")
+        self._provenance, self._known = array("b"), array("b")
+        self._number = array("q")
+        self.unread = Unread()
         self._time, self._weight, self._lead_time = (array("d") for _ in range(3))
-        self._timed = self._weighted = self._clocked = False
+        self._weighted = self._clocked = False
         self.gold: dict[str, dict[str, str]] = {}
         self.content: dict[str, Mapping[str, Any]] = {}
 
@@ -57,8 +61,10 @@ class DatasetBuilder:
     def vote(
         self, unit: str, annotator: str, value: Value, *, control: str = DEFAULT_CONTROL, time: float = 0.0,
         weight: float = 1.0, lead_time_s: float = NAN, provenance: Provenance = Provenance.MANUAL,
+        known: bool = True, number: int | None = None,
     ) -> None:
-        """Add one vote."""
+        """Add one vote. `known`: its time could be read; `number`: the id that settles what is newer where times do
+        not (the place in the file without one)."""
         self._unit.append(self._units.setdefault(unit, len(self._units)))
         self._annotator.append(self._annotators.setdefault(annotator, len(self._annotators)))
         self._control.append(self._controls.setdefault(control, len(self._controls)))
@@ -67,7 +73,8 @@ class DatasetBuilder:
         self._weight.append(weight)
         self._lead_time.append(lead_time_s)
         self._provenance.append(int(provenance))
-        self._timed |= time != 0.0
+        self._known.append(known)
+        self._number.append(len(self._number) if number is None else number)
         self._weighted |= weight != 1.0
         self._clocked |= lead_time_s == lead_time_s
 
@@ -76,16 +83,19 @@ class DatasetBuilder:
     ) -> Dataset:
         """Everything that was added."""
         controls = tuple(self._controls) or tuple(classes or ()) or (DEFAULT_CONTROL,)
+        unit, annotator, control = (np.array(each, np.int32) for each in (self._unit, self._annotator, self._control))
+        time = in_order(
+            question_of(unit, annotator, control, len(self._annotators), len(controls)), np.array(self._time),
+            np.array(self._known, np.bool_), np.array(self._number, np.int64),
+        )
         votes = Votes.from_columns(
             units=tuple(self._units), annotators=tuple(self._annotators), controls=controls,
-            values=tuple(self._values), unit=np.array(self._unit, np.int32),
-            annotator=np.array(self._annotator, np.int32), value=np.array(self._value, np.int32),
-            control=np.array(self._control, np.int32) if len(controls) > 1 else None,
-            time=np.array(self._time) if self._timed else None,
+            values=tuple(self._values), unit=unit, annotator=annotator, value=np.array(self._value, np.int32),
+            control=control if len(controls) > 1 else None, time=time if time.any() else None,
             weight=np.array(self._weight) if self._weighted else None,
             provenance=np.array(self._provenance, np.int8) if any(self._provenance) else None,
         )
         return Dataset(
             votes=votes, name=name, gold=self.gold, classes=classes or {}, ordinal=ordinal, content=self.content,
-            lead_time_s=np.array(self._lead_time) if self._clocked else None,
+            unread=self.unread, lead_time_s=np.array(self._lead_time) if self._clocked else None,
         )

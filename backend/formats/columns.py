@@ -23,6 +23,7 @@ from backend.ports import Progress
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _BLOCK = 1 << 22  # bytes
+_WHOLE = 2.0**53  # up to here a float tells all whole numbers apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,15 +80,18 @@ def parquet_names(path: Path) -> list[str]:
     return list(_parquet(path).schema_arrow.names)
 
 
-def parquet(path: Path, names: Sequence[str], progress: Progress) -> dict[str, Column]:
-    """Columns of a Parquet file; numbers become text, whole ones without a point."""
+def parquet(
+    path: Path, names: Sequence[str], progress: Progress, *, strict: Sequence[str] = ()
+) -> dict[str, Column]:
+    """Columns of a Parquet file; numbers become text, whole ones without a point. NaN is an empty cell, except in the
+    `strict` columns, where it stays what it is."""
     file = _parquet(path)
     groups = []
     for group in range(file.num_row_groups):
         groups.append(file.read_row_group(group, columns=list(names)))
         progress((group + 1) / file.num_row_groups, path.name)
     table = pa.concat_tables(groups) if groups else file.read(columns=list(names))
-    texts = [_as_text(path, name, table.column(name)) for name in names]
+    texts = [_as_text(path, name, table.column(name), keep_nan=name in strict) for name in names]
     return _encoded(pa.table(texts, names=list(names)), names)
 
 
@@ -133,16 +137,18 @@ def _column(chunks: pa.ChunkedArray) -> Column:
     return Column(codes=place[codes], texts=tuple(words.take(pa.array(order)).to_pylist()))
 
 
-def _as_text(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _as_text(path: Path, name: str, column: pa.ChunkedArray, *, keep_nan: bool) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_struct(kind) or pa.types.is_map(kind):
         raise FormatError(f"{path.name}: the column {name} holds {kind}, not single values.")
     if pa.types.is_floating(kind):
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
-        finite = pc.drop_null(column)
-        if pc.all(pc.equal(pc.round(finite), finite)).as_py() is not False:
+        if not keep_nan:
+            column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
+        given = pc.drop_null(column)
+        small = pc.less(pc.abs(given), pa.scalar(_WHOLE, kind)) if kind != pa.float16() else pc.is_finite(given)
+        if pc.all(pc.and_(small, pc.equal(pc.round(given), given))).as_py() is not False:
             column = column.cast(pa.int64())
     if pa.types.is_timestamp(kind):
         column = pc.divide(column.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64()), 1e6)

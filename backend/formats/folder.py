@@ -123,8 +123,10 @@ def _read_vote(
         raise at_line(path, line, f"the task {unit} is not in {TASKS}")
     if "label" not in row:
         raise at_line(path, line, f"it has no label; its keys are {', '.join(map(str, row))}")
+    builder.unread.annotations += 1
     if is_missing(row["label"]):
         builder.unit(unit)
+        builder.unread.because("have no label")
         return
     value = _value(row["label"], row.get("kind"))
     if value is None:

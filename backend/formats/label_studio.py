@@ -1,7 +1,8 @@
 """Label Studio's JSON export (and snapshots): tasks with raw annotations.
 
-With a labeling configuration the votes are those of the live project. Without one the answers of `<Choices>` on whole
-tasks are read, by the name of their control: as single classes where every answer is one choice, as sets otherwise.
+With a labeling configuration the votes are those of the live project. Without one the answers on whole tasks are read
+by what they are (see `answers`), by the name of their control: of `<Choices>` and `<Taxonomy>` as single classes where
+every answer is one choice, as sets otherwise.
 Either way skipped annotations, drafts and predictions give no vote.
 
 `ground_truth` means nothing unless the options say so: it is Label Studio's default on imported annotations.
@@ -9,40 +10,48 @@ Either way skipped annotations, drafts and predictions give no vote.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from backend.errors import ClientError
+from backend.formats.answers import answer_of, kind_of
 from backend.formats.builder import NAN, DatasetBuilder
 from backend.formats.dataset import Dataset, ReadOptions
 from backend.formats.errors import at_line
 from backend.formats.json_stream import elements
 from backend.formats.scalars import as_id
+from backend.formats.unread import Unread
 from backend.labeling import LabelConfig, read_task
-from backend.labeling.provenance import provenance_of
+from backend.labeling.outside import look_alike_choices
+from backend.labeling.provenance import is_filled, provenance_of
+from backend.labeling.regions import KINDS as REGION_KINDS
 from backend.records import Annotation, TaskSnapshot
-from model.spaces import Value, ValueKind
+from model.numbers import NumberBins
+from model.spaces import SingleChoice, Value, ValueKind
 from model.votes import Provenance, Votes
 
 OURS = "polyvox"  # key in a task's meta: what Label Studio has no place for
 NO_CONFIG = LabelConfig(controls=(), unmodelled=(), objects=(), unread=())
-Answer = tuple[str, Value, Provenance]  # control, value, how it came to be
+Answer = tuple[str, str, Value, Provenance]  # control, part of the task ("" for all), value, how it came to be
+Kinds = dict[str, set[str]]  # control -> kinds of its answers, as `answers.KINDS` has them
 
 
 def read(path: Path, options: ReadOptions) -> Dataset:
     """An export file. Raises FormatError naming the line."""
     config = options.label_config
     builder = DatasetBuilder()
+    kinds: Kinds = {}
     for line, task in elements(path, options.progress):
         if not isinstance(task, dict):
             raise at_line(path, line, "a task was expected")
         try:
             snapshot = read_task(
-                config or NO_CONFIG, task, project_id=0, control_arm_percent=0, shown_since=None,
-                known_annotators=_other_annotators(task),
+                config or NO_CONFIG, with_ids(task), project_id=0, control_arm_percent=0, shown_since=None,
+                known_annotators={},
             )
         except ClientError as error:
             raise at_line(path, line, "this task has no id") from error
@@ -54,8 +63,9 @@ def read(path: Path, options: ReadOptions) -> Dataset:
         if snapshot.task.data:
             builder.content[unit] = snapshot.task.data
         contradiction = _add_gold(unit, kept, builder)
-        answers = _modelled(snapshot) if config else _choices(snapshot)
-        for annotation, (control, value, provenance) in answers:
+        answers = list(_modelled(snapshot) if config else _choices(snapshot, kinds))
+        _count_unread(snapshot, {(each.id, control) for each, (control, _, _, _) in answers}, config, builder.unread)
+        for annotation, (control, part, value, provenance) in answers:
             if options.trust_ground_truth and annotation.ground_truth:
                 if value.kind is ValueKind.CLASS or (value.kind is ValueKind.CLASSES and len(_names(value)) == 1):
                     label = value.data if isinstance(value.data, str) else _names(value)[0]
@@ -63,29 +73,29 @@ def read(path: Path, options: ReadOptions) -> Dataset:
                 continue
             lead_time_s = NAN if annotation.lead_time_s is None else annotation.lead_time_s
             builder.vote(
-                unit, annotation.annotator, value, control=control, time=annotation.updated_at.timestamp(),
+                unit + part, annotation.annotator, value, control=control, number=annotation.id,
+                time=annotation.updated_at.timestamp() if annotation.timed else 0.0, known=annotation.timed,
                 lead_time_s=lead_time_s, provenance=provenance,
             )
         if contradiction:
             raise at_line(path, line, "this task has two different gold labels")
-    return finished(builder, path.stem, config)
+    return finished(builder.dataset(name=path.stem), config, kinds)
 
 
-def finished(builder: DatasetBuilder, name: str, config: LabelConfig | None) -> Dataset:
-    """The data set; without a config its sets of one become single classes, control by control."""
-    dataset = builder.dataset(name=name)
-    if config is None:
-        return replace_votes(dataset, single_where_one(dataset.votes))
-    classes = {control: space.classes for control, space in config.spaces(dataset.votes).items()}
-    return replace_votes(dataset, dataset.votes, classes=classes)
-
-
-def replace_votes(dataset: Dataset, votes: Votes, classes: Mapping[str, tuple[str, ...]] | None = None) -> Dataset:
-    """The same data set with other votes in the same rows."""
-    return Dataset(
-        votes=votes, name=dataset.name, gold=dataset.gold, classes=dataset.classes if classes is None else classes,
-        ordinal=dataset.ordinal, lead_time_s=dataset.lead_time_s, content=dataset.content,
-    )
+def finished(dataset: Dataset, config: LabelConfig | None, kinds: Kinds) -> Dataset:
+    """The data set with what is known of its answers: their spaces by the config; without one, sets of one become
+    single classes, control by control, and ratings stand in the order of their stars."""
+    if config is not None:
+        spaces = {**config.spaces(dataset.votes), **config.region_spaces(dataset.votes)}
+        dataset.unread.notes += [sentence for _, sentence in look_alike_choices(config)]
+        classes = {name: space.classes for name, space in spaces.items() if not isinstance(space, NumberBins)}
+        return replace(dataset, spaces=spaces, classes=classes)
+    dataset = replace(dataset, votes=single_where_one(dataset.votes))
+    stars = [name for name in dataset.votes.controls if kinds.get(name) == {"rating"}]
+    shown = {name: dataset.classes_of(name) for name in stars}
+    return replace(dataset, spaces={
+        name: SingleChoice(given, ordered=len(given) > 2) for name, given in shown.items() if given
+    })
 
 
 def single_where_one(votes: Votes) -> Votes:
@@ -95,7 +105,9 @@ def single_where_one(votes: Votes) -> Votes:
     for position in range(len(votes.controls)):
         rows = votes.control == position
         used = np.unique(votes.value[rows])
-        if not len(used) or any(len(_names(votes.values[i])) != 1 for i in used):
+        if not len(used) or any(
+            votes.values[i].kind is not ValueKind.CLASSES or len(_names(votes.values[i])) != 1 for i in used
+        ):
             continue
         renamed = np.zeros(len(votes.values), dtype=np.int32)
         for i in used:
@@ -110,43 +122,84 @@ def single_where_one(votes: Votes) -> Votes:
     )
 
 
-def set_of(chosen: object) -> Value | None:
-    """The answer of a list of choices; a nested one is named by its path. None when nothing was chosen."""
-    entries = chosen if isinstance(chosen, list) else [chosen]
-    names = [" / ".join(map(str, entry)) if isinstance(entry, list) else entry for entry in entries]
-    picked = [name for name in names if isinstance(name, str) and name]
-    return Value.of_classes(picked) if picked else None
-
-
 def _names(value: Value) -> tuple[str, ...]:
     return tuple(str(each) for each in value.data) if isinstance(value.data, tuple) else (str(value.data),)
 
 
 def _modelled(snapshot: TaskSnapshot) -> Iterator[tuple[Annotation, Answer]]:
     by_id = {annotation.id: annotation for annotation in snapshot.annotations}
+    task = str(snapshot.task.id)
     for vote in snapshot.votes:
-        yield by_id[vote.annotation_id], (vote.control, vote.value, vote.provenance)
+        yield by_id[vote.annotation_id], (
+            vote.control, vote.unit.removeprefix(task), vote.value, vote.provenance)
 
 
-def _choices(snapshot: TaskSnapshot) -> Iterator[tuple[Annotation, Answer]]:
-    """Answers on whole tasks: a region that carries a place in the task beside the choices judges a part of it."""
+def _choices(snapshot: TaskSnapshot, kinds: Kinds) -> Iterator[tuple[Annotation, Answer]]:
+    """Answers on whole tasks: a region that carries a place in the task beside the answer judges a part of it."""
     for annotation in snapshot.annotations:
-        if annotation.was_cancelled:
+        if annotation.was_cancelled or is_filled(annotation.result):
             continue
-        chosen: dict[str, list[object]] = {}
         regions: dict[str, list[Mapping[str, Any]]] = {}
         for region in annotation.result:
-            value, control = region.get("value"), region.get("from_name")
-            if not isinstance(value, dict) or set(value) != {"choices"} or not isinstance(control, str):
-                continue
-            if region.get("item_index") is None and control:
-                picked = value["choices"]
-                chosen.setdefault(control, []).extend(picked if isinstance(picked, list) else [picked])
+            control = region.get("from_name")
+            if isinstance(control, str) and control and region.get("item_index") is None and kind_of(
+                    region.get("value")):
                 regions.setdefault(control, []).append(region)
-        for control, entries in chosen.items():
-            answer = set_of(entries)
+        for control, mine in regions.items():
+            answer, kind = answer_of(mine)
             if answer is not None:
-                yield annotation, (control, answer, provenance_of(regions[control], annotation))
+                kinds.setdefault(control, set()).add(kind)
+                yield annotation, (control, "", answer, provenance_of(mine, annotation))
+
+
+def _count_unread(
+    snapshot: TaskSnapshot, read: Set[tuple[int, str]], config: LabelConfig | None, unread: Unread
+) -> None:
+    """Count the annotations, and what of them is no vote with the reason."""
+    for annotation in snapshot.annotations:
+        unread.annotations += 1
+        if annotation.was_cancelled:
+            unread.because("were skipped by their annotators")
+        elif is_filled(annotation.result):
+            unread.because("were predicted and written as annotations")
+        elif not annotation.result:
+            unread.because("are empty")
+        else:
+            for name, kind in {str(region.get("from_name")): str(region.get("type")) for region in annotation.result
+                               }.items():
+                if (annotation.id, name) not in read:
+                    unread.because(why_unread(name, kind, config))
+
+
+def why_unread(name: str, kind: str, config: LabelConfig | None) -> str:
+    """Why an answer with a control is no vote, as `Unread.because` wants it."""
+    if kind in REGION_KINDS:
+        return f"with {name} are regions (agreement --regions compares them)"
+    if config is not None and (control := config.control(name)) is not None:
+        return f"with {name} hold nothing that {control.tag} can answer"
+    if config is not None:
+        declared = next((each for each in config.unmodelled if each.name == name), None)
+        return f"with {name} belong to no control of the labeling configuration" if declared is None else \
+            f"with {name} are not read: {declared.reason.rstrip('.')}"
+    return f"with {name} ({kind}) are on parts of tasks, or of a kind that is not read"
+
+
+def with_ids(task: dict[str, Any]) -> Mapping[str, Any]:
+    """The task with a number for each annotation that has none, so that none is lost; by their order."""
+    annotations = task.get("annotations")
+    listed = annotations if isinstance(annotations, list) else []
+    if all(not isinstance(each, dict) or _is_number(each.get("id")) for each in listed):
+        return task
+    taken = [each["id"] for each in listed if isinstance(each, dict) and _is_number(each.get("id"))]
+    following, numbered = max(taken, default=0) + 1, []
+    for at, each in enumerate(listed):
+        nameless = isinstance(each, dict) and not _is_number(each.get("id"))
+        numbered.append({**each, "id": following + at} if nameless else each)
+    return {**task, "annotations": numbered}
+
+
+def _is_number(item: object) -> bool:
+    return isinstance(item, int) and not isinstance(item, bool) and abs(item) < 2**63
 
 
 def _add_gold(unit: str, kept: object, builder: DatasetBuilder) -> bool:
@@ -154,17 +207,3 @@ def _add_gold(unit: str, kept: object, builder: DatasetBuilder) -> bool:
     gold = kept.get("gold") if isinstance(kept, dict) else None
     pairs = gold.items() if isinstance(gold, dict) else ()
     return any(not builder.set_gold(unit, str(label), str(control)) for control, label in pairs)
-
-
-def _other_annotators(task: Mapping[str, Any]) -> dict[int, str]:
-    """annotation id -> annotator, where that is no Label Studio user id but an e-mail address or another text."""
-    found = {}
-    annotations = task.get("annotations")
-    for annotation in annotations if isinstance(annotations, list) else []:
-        if not isinstance(annotation, dict) or not isinstance(annotation.get("id"), int):
-            continue
-        who = annotation.get("completed_by")
-        name = as_id(who.get("email") if isinstance(who, dict) else who)
-        if name is not None:
-            found[annotation["id"]] = name
-    return found

@@ -43,7 +43,9 @@ def read(path: Path, options: ReadOptions) -> Dataset:
         for who, label in given.items():
             if not who:
                 raise at_line(answers, line, "an annotator has an empty id")
+            builder.unread.annotations += 1
             if is_missing(label):
+                builder.unread.because("have no label")
                 continue
             value = as_value(label)
             if value is None or value.kind is not ValueKind.CLASS:

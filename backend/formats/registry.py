@@ -9,6 +9,7 @@ from pathlib import Path
 from backend.formats.dataset import Dataset, ReadOptions, WriteOptions
 from backend.formats.detect import detect
 from backend.formats.errors import FormatError
+from backend.formats.tidy import tidied
 from model.errors import ModelError
 from model.votes import Votes
 
@@ -105,7 +106,7 @@ def open_dataset(path: Path | str, format: str | None = None, options: ReadOptio
         raise FormatError(f"There is no file or folder {where}.")
     chosen = format_named(format or detect(where))
     try:
-        return chosen.read(where, options or ReadOptions())
+        return tidied(chosen.read(where, options or ReadOptions()))
     except ModelError as error:
         raise FormatError(f"{where.name}: {error}.") from error
     except FileNotFoundError as error:

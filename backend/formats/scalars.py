@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 
+from backend.labeling.written import number_text, seconds
 from model.spaces import Value
 
 
@@ -18,8 +18,8 @@ def as_id(item: object) -> str | None:
 
 
 def is_missing(item: object) -> bool:
-    """Whether somebody wrote down that there is no label: null, NaN, empty text."""
-    return item is None or item == "" or (isinstance(item, float) and math.isnan(item))
+    """Whether somebody wrote down that there is no label: null, empty text, NaN and what else is no finite number."""
+    return item is None or item == "" or (isinstance(item, float) and not math.isfinite(item))
 
 
 def as_value(item: object) -> Value | None:
@@ -31,29 +31,10 @@ def as_value(item: object) -> Value | None:
     return None if name is None else Value.of_class(name)
 
 
-def number_text(number: float) -> str:
-    """17.0 -> "17"; whole numbers have no point."""
-    return str(int(number)) if float(number).is_integer() else repr(float(number))
-
-
 def as_seconds(item: object) -> float | None:
-    """Seconds since the epoch of a number or an ISO 8601 text (UTC where no zone is given); None for anything else."""
-    if isinstance(item, bool):
-        return None
-    if isinstance(item, int | float):
-        return float(item) if math.isfinite(item) else None
-    if not isinstance(item, str):
-        return None
-    try:
-        time = datetime.fromisoformat(item.strip())
-        return (time.replace(tzinfo=UTC) if time.tzinfo is None else time).timestamp()
-    except (ValueError, OverflowError):
-        pass
-    try:
-        seconds = float(item)
-    except ValueError:
-        return None
-    return seconds if math.isfinite(seconds) else None
+    """Seconds since the epoch of a number (milliseconds and less by their size) or an ISO 8601 text (UTC where no zone
+    is given); None for anything else."""
+    return seconds(item)
 
 
 def as_weight(item: object) -> float | None:
@@ -64,6 +45,4 @@ def as_weight(item: object) -> float | None:
 
 
 def _class_name(item: object) -> str | None:
-    if isinstance(item, bool):
-        return str(item).lower()
-    return as_id(item)
+    return str(item).lower() if isinstance(item, bool) else as_id(item)

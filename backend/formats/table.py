@@ -7,7 +7,8 @@ class.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +19,9 @@ from backend.formats import columns
 from backend.formats.columns import Column
 from backend.formats.dataset import DEFAULT_CONTROL, Dataset, ReadOptions
 from backend.formats.errors import FormatError, at_line
+from backend.formats.newest import in_order, question_of
 from backend.formats.scalars import as_seconds
+from backend.formats.unread import Unread
 from model.errors import ModelError
 from model.spaces import Value, ValueKind
 from model.votes import Votes
@@ -33,7 +36,9 @@ ROLES: dict[str, tuple[str, ...]] = {  # the first name that a file has is taken
     "control": ("control",),
     "kind": ("kind",),
     "gold": ("gold", "true_label", "ground_truth"),
+    "id": ("annotation_id",),  # settles which of an annotator's votes is newer where times do not
 }
+_ID = re.compile(r"[0-9]{1,18}")
 REQUIRED = ("task", "annotator", "label")
 Place = Callable[[int, str], FormatError]  # (row, what is wrong) -> the error that names the row
 Kind = TypeVar("Kind", bound=np.generic)
@@ -54,27 +59,29 @@ def read_delimited(path: Path, options: ReadOptions) -> Dataset:
     """A CSV, TSV or semicolon-separated file."""
     delimiter = columns.delimiter_of(path)
     roles = _required(path, columns.header(path, delimiter))
-    read = columns.delimited(path, delimiter, list(roles.values()), options.progress)
+    read = columns.delimited(path, delimiter, list(dict.fromkeys(roles.values())), options.progress)
 
     def place(row: int, what: str) -> FormatError:
         return at_line(path, columns.line_of_row(path, delimiter, row), what)
 
-    return assemble({role: read[name] for role, name in roles.items()}, path.stem, place)
+    return assemble({role: read[name] for role, name in roles.items()}, path.stem, place, roles)
 
 
 def read_parquet(path: Path, options: ReadOptions) -> Dataset:
     """A Parquet file."""
     roles = _required(path, columns.parquet_names(path))
-    read = columns.parquet(path, list(roles.values()), options.progress)
+    read = columns.parquet(path, list(dict.fromkeys(roles.values())), options.progress,
+                           strict=[roles[role] for role in ("weight",) if role in roles])
 
     def place(row: int, what: str) -> FormatError:
         return FormatError(f"{path.name}, row {row + 1}: {what}.")
 
-    return assemble({role: read[name] for role, name in roles.items()}, path.stem, place)
+    return assemble({role: read[name] for role, name in roles.items()}, path.stem, place, roles)
 
 
-def assemble(read: Mapping[str, Column], name: str, place: Place) -> Dataset:
-    """Columns by role -> a data set; `place(row, what)` makes the error of a row."""
+def assemble(read: Mapping[str, Column], name: str, place: Place, called: Mapping[str, str]) -> Dataset:
+    """Columns by role -> a data set; `place(row, what)` makes the error of a row, `called` says how the columns are
+    named in the file."""
     task, annotator, label = (read[role] for role in REQUIRED)
     _check_ids(task, annotator, label, place)
     value, values = _values(label, read.get("kind"), place)
@@ -89,18 +96,45 @@ def assemble(read: Mapping[str, Column], name: str, place: Place) -> Dataset:
     def rows(column: NDArray[Kind]) -> NDArray[Kind]:
         return column if every else column[kept]
 
-    facts = {role: rows(_numbers(read[role], role, place)) for role in ("time", "weight", "lead_time") if role in read}
+    facts = {
+        role: rows(_numbers(read[role], role, place, called[role])) for role in ("time", "weight", "lead_time")
+        if role in read
+    }
+    unread = _unread(annotator, label)
     controls = control.texts if control is not None and control.texts else (DEFAULT_CONTROL,)
+    unit, who = rows(task.codes), rows(annotator.codes)
+    what = rows(np.maximum(control.codes, 0)) if control is not None and len(controls) > 1 else None
+    time = facts.get("time", np.zeros(len(unit)))
+    number = _ids(rows(read["id"].codes), read["id"].texts) if "id" in read else None
+    time = in_order(
+        question_of(unit, who, np.zeros(1, np.int32) if what is None else what, len(annotator.texts), len(controls)),
+        np.nan_to_num(time), ~np.isnan(time), np.arange(len(unit)) if number is None else number,
+    )
     votes = Votes.from_columns(
-        units=task.texts, annotators=annotator.texts, controls=controls, values=values,
-        unit=rows(task.codes), annotator=rows(annotator.codes), value=rows(value),
-        control=rows(np.maximum(control.codes, 0)) if control is not None and len(controls) > 1 else None,
-        time=np.nan_to_num(facts["time"]) if "time" in facts else None,
+        units=task.texts, annotators=annotator.texts, controls=controls, values=values, unit=unit, annotator=who,
+        value=rows(value), control=what, time=time if time.any() else None,
         weight=np.nan_to_num(facts["weight"], nan=1.0) if "weight" in facts else None,
     )
     gold = _gold(task, control, controls, read["gold"], place) if "gold" in read else {}
     lead_time = facts.get("lead_time")
-    return Dataset(votes=votes, name=name, gold=gold, lead_time_s=lead_time)
+    return Dataset(votes=votes, name=name, gold=gold, lead_time_s=lead_time, unread=unread)
+
+
+def _unread(annotator: Column, label: Column) -> Unread:
+    """The rows that somebody stands in, and those of them without a vote."""
+    somebody = annotator.codes >= 0
+    found = Unread(
+        annotations=int(somebody.sum()), noun="row with an annotator", nouns="rows with an annotator")
+    if empty := int((somebody & (label.codes < 0)).sum()):
+        found.because("have no label", empty)
+    return found
+
+
+def _ids(codes: NDArray[np.int32], texts: Sequence[str]) -> NDArray[np.int64] | None:
+    """(N,) ids of annotations; None unless all are whole numbers."""
+    if not len(codes) or (codes < 0).any() or not all(_ID.fullmatch(text) for text in texts):
+        return None
+    return np.array([int(text) for text in texts], dtype=np.int64)[codes]
 
 
 def _required(path: Path, names: list[str]) -> dict[str, str]:
@@ -146,15 +180,23 @@ def _values(label: Column, kind: Column | None, place: Place) -> tuple[NDArray[n
     return np.where(codes >= shift, np.append(merged, -1)[codes - shift], -1).astype(np.int32), tuple(table)
 
 
-def _numbers(column: Column, role: str, place: Place) -> NDArray[np.float64]:
-    found, bad = columns.numbers(column, as_seconds)
-    if bad is not None:
-        what = "time in seconds or ISO 8601" if role == "time" else "number"
-        raise place(bad, f"its {role} is no {what}")
+def _numbers(column: Column, role: str, place: Place, called: str) -> NDArray[np.float64]:
+    """(N,) numbers of a role, NaN where the cell is empty; `called` is the column, for what is said of it."""
+    if role == "time":
+        parsed = [as_seconds(text) for text in column.texts]
+        bad = np.append([each is None for each in parsed], False)[column.codes] if parsed else np.zeros(0, np.bool_)
+        if bad.any():
+            raise place(int(np.argmax(bad)), f"its {called} is no time in seconds or ISO 8601")
+        return np.array([*(np.nan if each is None else each for each in parsed), np.nan])[column.codes]
+    found, first = columns.numbers(column, as_seconds)
+    if first is not None:
+        raise place(first, f"its {called} is no number")
     with np.errstate(invalid="ignore"):
-        wrong = (found < 0) | np.isinf(found) if role != "time" else np.isinf(found)
+        wrong = (found < 0) | np.isinf(found) | ((column.codes >= 0) & np.isnan(found))
+    if role != "weight":
+        wrong &= ~np.isnan(found)  # a lead time may be unknown
     if wrong.any():
-        raise place(int(np.argmax(wrong)), f"its {role} must be finite and not negative")
+        raise place(int(np.argmax(wrong)), f"its {called} must be finite and not negative")
     return found
 
 

@@ -17,7 +17,15 @@ from typing import Any
 from backend.errors import ClientError
 from backend.labeling.config import LabelConfig
 from backend.labeling.control_arm import in_control_arm, task_in_control_arm
-from backend.labeling.provenance import is_echo, is_filled, is_imported, provenance_of, provenance_on_region
+from backend.labeling.provenance import (
+    is_echo,
+    is_filled,
+    is_imported,
+    provenance_of,
+    provenance_on_region,
+    shown_prediction,
+)
+from backend.labeling.written import moment, person
 from backend.records import Annotation, StoredVote, Task, TaskSnapshot
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -66,7 +74,7 @@ def _task(raw: Mapping[str, Any]) -> Task:
     return Task(
         id=identifier,
         data=data if isinstance(data, Mapping) else {},
-        updated_at=_time(raw.get("updated_at")) or _time(raw.get("created_at")) or _EPOCH,
+        updated_at=moment(raw.get("updated_at")) or moment(raw.get("created_at")) or _EPOCH,
     )
 
 
@@ -75,19 +83,22 @@ def _annotations(task: Task, raw: Any, known: Mapping[int, str]) -> Iterator[Ann
         identifier = _int(item.get("id")) if isinstance(item, Mapping) else None
         if identifier is None:
             continue
-        created = _time(item.get("created_at")) or _time(item.get("updated_at")) or task.updated_at
+        stated = moment(item.get("created_at")) or moment(item.get("updated_at"))
+        created = stated or task.updated_at
         yield Annotation(
             id=identifier,
             task_id=task.id,
-            annotator=_annotator(item.get("completed_by")) or known.get(identifier) or f"deleted:{identifier}",
+            annotator=person(item.get("completed_by")) or known.get(identifier) or f"deleted:{identifier}",
             result=_regions(item.get("result")),
             was_cancelled=item.get("was_cancelled") is True,
             ground_truth=item.get("ground_truth") is True,
             created_at=created,
-            updated_at=_time(item.get("updated_at")) or created,
+            updated_at=moment(item.get("updated_at")) or created,
             lead_time_s=_seconds(item.get("lead_time")),
             imported=is_imported(item),
             parent_prediction=_int(item.get("parent_prediction")),
+            predicted=shown_prediction(item),
+            timed=stated is not None,
         )
 
 
@@ -121,12 +132,6 @@ def _votes(
         )
 
 
-def _annotator(completed_by: Any) -> str:
-    """Label Studio gives an id, or the whole user, or null when the account is gone (then "")."""
-    identifier = _int(completed_by.get("id") if isinstance(completed_by, Mapping) else completed_by)
-    return "" if identifier is None else str(identifier)
-
-
 def _regions(result: Any) -> Sequence[Mapping[str, Any]]:
     return [region for region in result if isinstance(region, Mapping)] if isinstance(result, list) else []
 
@@ -141,14 +146,3 @@ def _seconds(value: Any) -> float | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf"):
         return float(value)
     return None
-
-
-def _time(value: Any) -> datetime | None:
-    """An ISO 8601 time in UTC; one without a zone is taken for UTC."""
-    if not isinstance(value, str):
-        return None
-    try:
-        time = datetime.fromisoformat(value)
-        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None

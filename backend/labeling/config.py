@@ -166,13 +166,17 @@ def parse_config(xml: object) -> LabelConfig:
     objects: list[ObjectTag] = []
     media: list[MediaTag] = []
     unread: list[Unread] = []
-    names = _names(root)
+    _no_name_twice(root)
+    names = {tag.get("name"): tag.kind for tag, _ in walk(root) if tag.get("name")}
     for tag, ancestors in walk(root):
         place = Place(tag=tag, ancestors=ancestors)
         match read_control(place):
             case Control() as control:
-                _check(control, names)
-                controls.append(control)
+                points = _where_to(control, names)
+                if points:
+                    unmodelled.append(Unmodelled(name=control.name, tag=control.tag, reason=points))
+                else:
+                    controls.append(control)
             case Unmodelled() as declared:
                 unmodelled.append(declared)
         match read_object(tag):
@@ -188,8 +192,8 @@ def parse_config(xml: object) -> LabelConfig:
     )
 
 
-def _names(root: Tag) -> frozenset[str]:
-    """Names of all controls and objects. Raises LabelConfigError when two share one."""
+def _no_name_twice(root: Tag) -> None:
+    """Raises LabelConfigError when two controls or objects share a name."""
     taken: set[str] = set()
     for tag, _ in walk(root):
         name = tag.get("name")
@@ -198,17 +202,25 @@ def _names(root: Tag) -> frozenset[str]:
         if name in taken:
             raise LabelConfigError(f"Two tags of the labeling configuration are named '{name}'.")
         taken.add(name)
-    return frozenset(taken)
 
 
-def _check(control: Control, names: frozenset[str]) -> None:
+def _where_to(control: Control, names: Mapping[str, str]) -> str:
+    """A sentence that says why what a control points to keeps it from being learned; "" where nothing does.
+
+    `names` are those of all tags, with their kinds. Raises LabelConfigError for a control without a name and one that
+    points to what is not there, which Label Studio takes for none either.
+    """
     if not control.name:
         raise LabelConfigError(f"A {control.tag} tag of the labeling configuration has no name.")
+    called = f"{control.tag} '{control.name}'"
     if not control.to_names:
-        raise LabelConfigError(f"{control.tag} '{control.name}' has no toName.")
+        return f"{called} is not modelled: it has no toName, so it is about no object of the task."
     for name in control.to_names:
         if name not in names:
-            raise LabelConfigError(f"{control.tag} '{control.name}' points to '{name}', which does not exist.")
+            raise LabelConfigError(f"{called} points to '{name}', which does not exist.")
+        if names[name] not in OBJECT_TAGS and not is_control(names[name]):
+            return f"{called} is not modelled: its toName is '{name}', which shows nothing of the task."
+    return ""
 
 
 def _observed(votes: Votes | None, control: str) -> dict[Value, int]:

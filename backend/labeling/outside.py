@@ -14,10 +14,12 @@ import numpy as np
 
 from backend.labeling.config import LabelConfig
 from backend.labeling.controls import Control
+from backend.labeling.controls.choices import Choices
 from backend.labeling.controls.number import Number
 from backend.labeling.controls.per_region import PerRegion
 from backend.labeling.controls.ranker import Ranker
 from backend.labeling.controls.taxonomy import Taxonomy
+from backend.labeling.written import look_alikes, spelled
 from model.crowd.answers import AnswerMatrix
 from model.crowd.rankings import ranking_agreement
 from model.quality.agreement import krippendorff_alpha
@@ -46,6 +48,20 @@ def kept_aside(config: LabelConfig, spaces: Mapping[str, Space], votes: Votes) -
                 value: int(n) for value, n in zip(votes.values, given, strict=True) if n})
         if said:
             found[name] = said
+    return found
+
+
+def look_alike_choices(config: LabelConfig) -> list[tuple[str, str]]:
+    """(control, sentence) for the controls of a configuration that offer choices which look alike."""
+    found = []
+    for control in config.controls:
+        inner = control.inner if isinstance(control, PerRegion) else control
+        names = inner.table.classes if isinstance(inner, Choices) else tuple(
+            inner.paths) if isinstance(inner, Taxonomy) else ()
+        for group in look_alikes(names):
+            told = " and ".join(spelled(name) for name in group)
+            found.append((control.name, f"{control.tag} '{control.name}' offers choices that look alike: {told}. They "
+                          "are counted apart; give them different names, or keep one."))
     return found
 
 

@@ -1,13 +1,15 @@
 """How a vote came to be, from what Label Studio records.
 
 The front-end marks each region: `origin` is "manual", "prediction" (a pre-annotation, unchanged) or
-"prediction-changed" (begun as one, then edited). Label Studio writes no origin when it turns predictions into
-annotations (`parent_prediction` is set then) and where annotations come with a task import; those also have no lead
-time. What is posted through the API with a lead time counts as made by hand.
+"prediction-changed" (begun as one, then edited). Old versions left "prediction" on what was edited: where the
+annotation holds the prediction that was on the screen, the two are compared. Label Studio writes no origin when it
+turns predictions into annotations (`parent_prediction` is set then) and where annotations come with a task import;
+those also have no lead time. What is posted through the API with a lead time counts as made by hand.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +18,9 @@ from model.votes import Provenance
 
 _TAKEN_OVER = "prediction"
 _EDITED = "prediction-changed"
+_SETS = frozenset({"choices", "taxonomy"})
+_ANSWERS = _SETS | {"rating", "number", "selected", "ranker", "text", "datetime"}
+_OURS = ("consensus@", "annotator:")
 _FILLED = "Predicted by Polyvox, nobody's own label: "
 
 
@@ -23,7 +28,7 @@ def provenance_of(regions: Sequence[Mapping[str, Any]], annotation: Annotation) 
     """Provenance of the vote that these regions of one control make up."""
     origins = {origin if isinstance(origin := region.get("origin"), str) else "" for region in regions}
     if origins == {_TAKEN_OVER}:
-        return Provenance.ACCEPTED
+        return Provenance.ACCEPTED if _as_predicted(regions, annotation.predicted) else Provenance.CHANGED
     if origins & {_TAKEN_OVER, _EDITED}:
         return Provenance.CHANGED
     if "manual" not in origins and annotation.parent_prediction is not None:
@@ -37,6 +42,55 @@ def provenance_on_region(regions: Sequence[Mapping[str, Any]], annotation: Annot
     found = provenance_of(regions, annotation)
     said_of_region = found is Provenance.ACCEPTED and any(map(is_taken_over, regions))
     return Provenance.MANUAL if said_of_region and not shown and not annotation.imported else found
+
+
+def _as_predicted(regions: Sequence[Mapping[str, Any]], predicted: Sequence[Mapping[str, Any]] | None) -> bool:
+    """Whether regions of one control say what the prediction said with it; True where nobody knows that."""
+    if predicted is None:
+        return True
+    controls = {str(region.get("from_name")) for region in regions}
+    said = [region for region in predicted if str(region.get("from_name")) in controls]
+    places = {_place(region) for region in regions}
+    there = [region for region in said if _place(region) in places]
+    return sorted(map(_said, regions)) == sorted(map(_said, there))
+
+
+def shown_prediction(raw: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """The regions of the prediction that an annotation holds; None where it holds none, or one that was not on the
+    screen: Label Studio keeps the one of the selected version, which for own predictions of ours is the consensus."""
+    held = raw.get("prediction")
+    result = held.get("result") if isinstance(held, Mapping) else None
+    if not isinstance(held, Mapping) or not isinstance(result, list):
+        return None
+    if str(held.get("model_version")).startswith(_OURS):
+        return None
+    predicted = [region for region in result if isinstance(region, Mapping)]
+    own = raw.get("result")
+    mine = [region for region in own if isinstance(region, Mapping)] if isinstance(own, list) else []
+    ids = {region["id"] for region in predicted if isinstance(region.get("id"), str)}
+    of_another = any(region.get("id") not in ids and ("score" in region or "meta" in region) for region in mine)
+    made_from_it = raw.get("parent_prediction") is not None and raw.get("parent_prediction") == held.get("id")
+    return None if of_another and not made_from_it else predicted
+
+
+def _place(region: Mapping[str, Any]) -> str:
+    """What a region stands on: other regions of its control are other answers."""
+    value = region.get("value")
+    where = {key: each for key, each in value.items() if key not in _ANSWERS} if isinstance(value, Mapping) else {}
+    return json.dumps([region.get("item_index"), where], sort_keys=True, default=str)
+
+
+def _said(region: Mapping[str, Any]) -> str:
+    """The answer of a region; a set of choices in any order is one answer."""
+    value = region.get("value")
+    if isinstance(value, Mapping):
+        value = {key: sorted(map(str, each)) if key in _SETS and isinstance(each, list) else _plain(each)
+                 for key, each in value.items()}
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _plain(item: Any) -> Any:
+    return float(item) if isinstance(item, int) and not isinstance(item, bool) and abs(item) < 2**53 else item
 
 
 def is_taken_over(region: Mapping[str, Any]) -> bool:

@@ -30,7 +30,7 @@ class FileCache:
 
     def get(self, key: str, fill: Callable[[IO[bytes]], object]) -> bytes:
         """The bytes of a key; `fill` writes them where they are missing. What `fill` raises goes to the caller."""
-        path = self._folder / hashlib.sha256(key.encode()).hexdigest()
+        path = self._folder / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         data = _read(path)
         if data is not None:
             return data

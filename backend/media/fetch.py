@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import IO, Any
 from urllib.parse import urljoin
 
@@ -24,6 +25,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from backend.errors import MediaError
+from backend.media.addresses import as_browser, location_text
 from backend.media.guard import Guard, Target
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -63,7 +65,10 @@ class Fetcher:
                 if answer.status not in _REDIRECTS:
                     return self._body(answer, target, into, until)
                 location = answer.headers.get("Location", "")
-            url = urljoin(url, location)
+            try:
+                url = urljoin(as_browser(url), location_text(location).replace("\\", "/"))
+            except ValueError as error:
+                raise MediaError(f"The host {target.host} redirects to what is no address.") from error
             target = self._guard.admit(url, sent_by_label_studio=target.own)
         raise MediaError(f"The host {target.host} redirects more than {self._limits.redirects} times.")
 
@@ -87,6 +92,8 @@ class Fetcher:
             if self._seconds() >= until:
                 raise self._late(target) from error
             raise MediaError(f"The host {target.host} cannot be reached.", retry=True) from error
+        except (ValueError, HTTPException) as error:  # an address or an answer that HTTP cannot carry
+            raise MediaError(f"The host {target.host} cannot be asked for the file.") from error
         finally:
             cut.cancel()
             connection.close()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from backend.errors import MediaError
+from backend.media.addresses import as_browser
 from backend.media.references import check_own_path, same_origin
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -71,6 +72,7 @@ class Guard:
         `sent_by_label_studio`: Label Studio itself redirected here (to its cloud storage), which stands for the list of
         hosts but not for the judgement of the address.
         """
+        url = as_browser(url)
         try:
             parts = urlsplit(url)
             scheme, host, port = parts.scheme.lower(), (parts.hostname or "").lower().rstrip("."), parts.port

@@ -19,6 +19,7 @@ from typing import Literal
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from backend.errors import MediaError
+from backend.media.addresses import as_browser
 
 CLOUD_SCHEMES = frozenset({"s3", "gs", "azure-blob", "azure_blob", "azure-spi", "s3s"})
 _OWN_PATHS = (
@@ -26,7 +27,6 @@ _OWN_PATHS = (
     re.compile(r"/data/local-files/?"),
     re.compile(r"/(tasks|projects)/\d+/(resolve|presign)/?"),
 )
-_CONTROL = re.compile(r"[\x00-\x20\x7f\\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,8 @@ def read_reference(value: str, *, label_studio_url: str, task: int | None, inlin
     value = value.strip()
     if value[:5].lower() == "data:":
         return Reference(kind="inline", data=_inline(value, inline_limit))
-    if not value or _CONTROL.search(value):
+    value = as_browser(value)
+    if not value:
         raise MediaError("The task holds no address of a file there.")
     try:
         scheme = urlsplit(value).scheme.lower()
@@ -107,7 +108,7 @@ def check_own_path(url: str, label_studio_url: str) -> None:
 def _cloud(value: str, label_studio_url: str, task: int | None) -> Reference:
     if not label_studio_url or task is None:
         raise MediaError("The file lies in cloud storage, which is read through Label Studio: set LABEL_STUDIO_URL.")
-    encoded = base64.urlsafe_b64encode(value.encode()).decode()
+    encoded = base64.urlsafe_b64encode(value.encode("utf-8", "surrogatepass")).decode()
     path = _below(label_studio_url, f"/tasks/{task}/resolve/?fileuri={encoded}")
     return Reference(kind="label-studio", url=_origin(label_studio_url) + path)
 

@@ -115,7 +115,7 @@ class TaskEncoder:
             if (data := files.get((task, medium))) is not None:
                 by_modality.setdefault(medium.modality, []).append((row, task, medium, data))
         for modality, found in by_modality.items():
-            encoded = self._pieces(modality, [data for *_, data in found])
+            encoded = self._each(modality, [data for *_, data in found])
             for (row, task, medium, _), result in zip(found, encoded, strict=True):
                 if isinstance(result, ContentError):
                     self._failed(task, medium, str(result))
@@ -176,6 +176,10 @@ class TaskEncoder:
         except MediaError as error:
             self._failed(task, medium, str(error))
             return None
+        except Exception as error:  # whatever one file does, only that file fails
+            logger.exception("Reading a medium (%s) of task %s failed", medium.modality, task)
+            self._failed(task, medium, f"The file cannot be read ({type(error).__name__}).")
+            return None
 
     def _failed(self, task: int | None, medium: Medium, sentence: str) -> None:
         before = self._failures.pop((task, medium), None)
@@ -187,6 +191,30 @@ class TaskEncoder:
             self._failures.popitem(last=False)
         if before is None and task is not None:  # neither address nor content: the task says where to look
             logger.warning("A medium (%s) of task %s is left out: %s", medium.modality, task, sentence)
+
+    def _each(self, modality: str, files: Sequence[bytes]) -> list[list[Piece] | ContentError]:
+        """The pieces of each file; where a batch fails as a whole, one after the other, so that one file fails alone.
+
+        Running out of memory is not the fault of a file."""
+        try:
+            return self._pieces(modality, files)
+        except (MemoryError, ModelError):
+            raise
+        except Exception as error:
+            if "out of memory" in str(error).lower():
+                raise
+            logger.exception("A batch of %d media (%s) failed; they are read one by one", len(files), modality)
+        found: list[list[Piece] | ContentError] = []
+        for data in files:
+            try:
+                found += self._pieces(modality, [data])
+            except (MemoryError, ModelError):
+                raise
+            except Exception as error:
+                found.append(ContentError(f"The file cannot be read ({type(error).__name__})."))
+        if len(files) > 1 and all(isinstance(each, ContentError) for each in found):
+            logger.error("All %d files of a batch (%s) failed", len(files), modality)
+        return found
 
     def _pieces(self, modality: str, files: Sequence[bytes]) -> list[list[Piece] | ContentError]:
         """The pieces of each file: one, or two of a video that has sound."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.crowd.answers import AnswerMatrix, Gold
+from model.crowd.room import require_confusions
 from model.crowd.sums import Floats, softmax_rows
 from model.errors import ModelError
 
@@ -88,6 +89,7 @@ class Aggregator(ABC):
     needs_probabilities: ClassVar[bool] = False
     binary_only: ClassVar[bool] = False
     stochastic: ClassVar[bool] = False  # has a seed that matters
+    needs_confusions: ClassVar[bool] = False  # cannot do without tables of annotators x classes x classes
 
     def fit(
         self, answers: AnswerMatrix, *, gold: Gold | None = None, probabilities: Floats | None = None
@@ -105,6 +107,8 @@ class Aggregator(ABC):
             raise ModelError(f"{self.name} needs the probabilities of a model")
         if probabilities is not None:
             probabilities = _checked(probabilities, (n_units, n_classes))
+        if self.needs_confusions:
+            require_confusions(self.name, len(answers.annotators), n_classes)
         codes = answers.gold_codes(gold)
         if len(answers) == 0 or n_classes == 0:
             estimate = Estimate(posterior=np.full((n_units, n_classes), 1.0 / max(n_classes, 1)))

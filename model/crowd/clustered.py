@@ -38,6 +38,7 @@ class ClusteredDawidSkene(Aggregator):
     """`parameters`: cluster (A, G) memberships, cluster_confusion (G, C, C) [true, given], share (G,), prior (C,)."""
 
     name: ClassVar[str] = "dswc"
+    needs_confusions: ClassVar[bool] = True
     stochastic: ClassVar[bool] = True
     n_clusters: int | None = None  # None: chosen by held-out likelihood
     smoothing: float = 0.1  # pseudo-votes in every cell of a cluster's confusion matrix

@@ -11,7 +11,7 @@ its best class only; `"hybrid"` starts soft and ends hard. The paper of peeranno
 over classes; the sum above is right.
 
 Shape legend: U units, A annotators, C classes. pi is stored as (A * C given, C true) while fitting, and returned as
-confusion (A, C, C) [annotator, true, given].
+confusion (A, C, C) [annotator, true, given]. Where that is too large (`room`) only the cells of given answers are kept.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import numpy as np
 
 from model.crowd.answers import AnswerMatrix
 from model.crowd.base import Aggregate, Aggregator, Codes, Estimate, Trace, posterior_from
+from model.crowd.room import confusions_fit
+from model.crowd.sparse_dawid_skene import GivenKeys, places
 from model.crowd.sums import Floats, VoteBlocks, class_totals, normalise_rows, safe_log
 
 
@@ -43,6 +45,8 @@ class DawidSkene(Aggregator):
 
     def climb(self, answers: AnswerMatrix, gold: Codes, posterior: Floats) -> Estimate:
         """EM from a first posterior (U, C), which is overwritten."""
+        if not confusions_fit(len(answers.annotators), len(answers.classes)):
+            return self._climb_given(answers, gold, posterior)
         blocks = VoteBlocks(answers)
         counts, classes = blocks.transposed(posterior), posterior[answers.voted].sum(axis=0)
         pseudo = self.pseudo_votes(answers.shape[2])
@@ -65,6 +69,29 @@ class DawidSkene(Aggregator):
             counts=counts.reshape(n_annotators, n_classes, n_classes).transpose(0, 2, 1),
             skill=np.exp(log_prior) @ np.diagonal(confusion, axis1=1, axis2=2).T,
             parameters={"prior": np.exp(log_prior)}, objective=tuple(trace.values), converged=trace.converged,
+        )
+
+    def _climb_given(self, answers: AnswerMatrix, gold: Codes, posterior: Floats) -> Estimate:
+        """The same over the cells of answers that were given, without confusion matrices; see `sparse_dawid_skene`."""
+        given = GivenKeys(answers, self.smoothing, self.trust)
+        counts, classes = given.blocks.transposed(posterior), posterior[answers.voted].sum(axis=0)
+        trace = Trace(len(answers), max_iter=self.max_iter, tol=self.tol)
+        hard = self.assignment == "hard"
+        while True:
+            table, penalty, diagonal = given.log_table(counts)
+            log_prior = log_shares(classes, self.smoothing_prior)
+            penalty += self.smoothing_prior * float(log_prior.sum())
+            counts, classes, likelihood = _pass(given.blocks, answers, gold, table, log_prior, posterior, hard=hard)
+            if trace.stop(likelihood + penalty):
+                if self.assignment != "hybrid" or hard or len(trace.values) >= self.max_iter:
+                    break
+                hard, trace = True, Trace(len(answers), max_iter=self.max_iter, tol=self.tol)
+        return Estimate(
+            posterior=posterior, skill=diagonal @ np.exp(log_prior), objective=tuple(trace.values),
+            converged=trace.converged, parameters={
+                "prior": np.exp(log_prior), "given_key": given.keys.astype(np.float64), "log_given": table,
+                "diagonal": diagonal,
+            },
         )
 
     def pseudo_votes(self, n_classes: int) -> Floats:
@@ -113,10 +140,11 @@ def log_shares(counts: Floats, smoothing: float) -> Floats:
 
 def confusion_evidence(answers: AnswerMatrix, fitted: Aggregate) -> tuple[Floats, Floats]:
     """What each vote says through its annotator's confusion matrix: (N, C), and the log prior, (C,)."""
-    assert fitted.confusion is not None
     n_classes = len(answers.classes)
-    table = safe_log(fitted.confusion.transpose(0, 2, 1)).reshape(-1, n_classes)
-    rows = table[answers.key]
+    if fitted.confusion is None:
+        rows = fitted.parameters["log_given"][places(fitted.parameters["given_key"], answers)]
+    else:
+        rows = safe_log(fitted.confusion.transpose(0, 2, 1)).reshape(-1, n_classes)[answers.key]
     if answers.weight is not None:
         rows *= answers.weight[:, None]
     return rows, safe_log(fitted.parameters["prior"])

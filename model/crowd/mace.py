@@ -20,6 +20,7 @@ from scipy.special import digamma, gammaln
 from model.crowd.answers import AnswerMatrix
 from model.crowd.base import Aggregate, Aggregator, Codes, Estimate, Trace, posterior_from
 from model.crowd.dawid_skene import start_posterior
+from model.crowd.room import confusions_fit
 from model.crowd.sums import Floats, annotator_totals, at_label, class_totals, safe_log
 
 
@@ -72,7 +73,9 @@ class Mace(Aggregator):
             known = at_label(answers, posterior) * np.exp(log_know[answers.annotator] - right)
         theta = np.exp(log_know - np.logaddexp(log_know, log_spam))
         xi = np.exp(log_habit - np.logaddexp.reduce(log_habit, axis=1, keepdims=True))
-        confusion = (1.0 - theta)[:, None, None] * xi[:, None, :] + theta[:, None, None] * np.eye(n_classes)
+        confusion = None
+        if confusions_fit(len(theta), n_classes):
+            confusion = (1.0 - theta)[:, None, None] * xi[:, None, :] + theta[:, None, None] * np.eye(n_classes)
         return Estimate(
             posterior=posterior, confusion=confusion, skill=theta, objective=tuple(trace.values),
             parameters={"habit": xi, "log_know": log_know, "log_wrong": log_spam[:, None] + log_habit},

@@ -18,6 +18,7 @@ import numpy as np
 from model.crowd.answers import AnswerMatrix
 from model.crowd.base import Aggregate, Aggregator, Codes, Estimate, Trace, posterior_from
 from model.crowd.dawid_skene import log_shares, start_posterior
+from model.crowd.room import confusions_fit
 from model.crowd.sums import Floats, annotator_totals, at_label, class_totals, safe_log
 
 
@@ -49,7 +50,9 @@ class OneCoin(Aggregator):
             if trace.stop(likelihood + float(penalty) + self.smoothing_prior * float(log_prior.sum())):
                 break
         return Estimate(
-            posterior=posterior, confusion=even_confusion(accuracy, len(answers.classes)), skill=accuracy,
+            posterior=posterior, skill=accuracy,
+            confusion=even_confusion(accuracy, len(answers.classes))
+            if confusions_fit(len(accuracy), len(answers.classes)) else None,
             parameters={"prior": np.exp(log_prior)}, objective=tuple(trace.values), converged=trace.converged,
         )
 

@@ -135,6 +135,7 @@ class OnlineDawidSkene(Aggregator):
     """One portion of units after the other, then `sweeps` batch passes; `objective` is that of the passes."""
 
     name: ClassVar[str] = "online-dawid-skene"
+    needs_confusions: ClassVar[bool] = True
     portion: int = 200  # units
     sweeps: int = 100
     base: DawidSkene = field(default_factory=DawidSkene)
@@ -166,6 +167,7 @@ class _Continued(Aggregator):
     """Batch passes from a given posterior."""
 
     name: ClassVar[str] = "online-dawid-skene"
+    needs_confusions: ClassVar[bool] = True
     base: DawidSkene
     start: Floats
 

@@ -29,6 +29,7 @@ class OrdinalDawidSkene(Aggregator):
     """`classes` of the answers must stand in their order. `parameters`: bias, spread, lapse (A,) and prior (C,)."""
 
     name: ClassVar[str] = "ordinal-dawid-skene"
+    needs_confusions: ClassVar[bool] = True
     bias_sd: float = 1.0  # of the normal prior on the bias, in classes
     lapse_rate: float = 10.0  # of the exponential prior on the lapse
     smoothing_prior: float = 0.5

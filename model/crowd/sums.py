@@ -23,11 +23,14 @@ _BLOCK_VOTES = 65_536  # 5 votes a unit and 10 classes: scores of a block take a
 class VoteBlocks:
     """The (U, A * C) table of votes, cut into blocks of units: `product` gathers, `transposed` scatters."""
 
-    def __init__(self, answers: AnswerMatrix) -> None:
+    def __init__(
+        self, answers: AnswerMatrix, key: NDArray[np.int32] | None = None, n_keys: int | None = None
+    ) -> None:
+        """`key` (N,) below `n_keys`: other columns for the votes than (annotator, given class)."""
         n_units, n_annotators, n_classes = answers.shape
-        self.n_units, self.n_keys = n_units, n_annotators * n_classes
+        self.n_units, self.n_keys = n_units, n_annotators * n_classes if n_keys is None else n_keys
         n_votes = max(_BLOCK_VOTES, 4 * self.n_keys)  # a scatter costs n_keys * C whatever the block holds
-        key, weight = answers.key, answers.weight
+        key, weight = answers.key if key is None else key, answers.weight
         ones = np.ones(0)
         self._blocks: list[tuple[int, int, sparse.csr_array]] = []
         for start, stop in _cuts(answers.indptr, n_votes):

@@ -26,8 +26,8 @@ class WeightedDawidSkene(Aggregator):
 
     def _estimate(self, answers: AnswerMatrix, gold: Codes, probabilities: Floats | None) -> Estimate:
         fitted = self.base._estimate(answers, gold, probabilities)
-        assert fitted.confusion is not None
-        diagonal = np.diagonal(fitted.confusion, axis1=1, axis2=2)  # (A, C)
+        diagonal = fitted.parameters["diagonal"] if fitted.confusion is None else np.diagonal(
+            fitted.confusion, axis1=1, axis2=2)  # (A, C)
         totals = class_totals(answers, diagonal[answers.annotator, answers.label] * answers.weights)
         return Estimate(
             posterior=shares(totals), label=winners(answers, totals, gold), confusion=fitted.confusion,

@@ -24,6 +24,7 @@ from model.crowd.answers import AnswerMatrix
 from model.crowd.base import Aggregate
 from model.crowd.dawid_skene import DawidSkene
 from model.crowd.leave_one_out import VotePredictor
+from model.crowd.room import require_confusions
 from model.dataset import Targets
 from model.ensemble.scores import to_scores
 from model.spaces import Space, ValueKind
@@ -86,6 +87,7 @@ def fit_latent(targets: Targets, annotators: int, strength: float) -> LatentClas
     said = codes_of(known.space, known.y)
     single = known.space.kind is ValueKind.CLASS
     values = len(known.space.classes) if single else 2
+    require_confusions("learning annotators' confusion matrices", annotators + 1, values)
     smoothing = 0.1 if single else 0.5
     method = DawidSkene(smoothing=smoothing, smoothing_prior=1.0 if single else 0.5)
     predictor = VotePredictor(strength=strength)

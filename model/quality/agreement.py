@@ -119,11 +119,11 @@ def class_agreement(answers: AnswerMatrix) -> Floats:
 
 
 def class_alpha(answers: AnswerMatrix) -> Floats:
-    """(C,) nominal alpha of each class against all others."""
+    """(C,) nominal alpha of each class against all others; NaN for classes without a vote on a unit of several."""
     table = coincidences(answers)
     totals, n = table.sum(axis=0), float(table.sum())
     out = np.full(len(totals), np.nan)
-    for k in range(len(totals)):
+    for k in np.flatnonzero(totals > 0):
         own, mixed = table[k, k], totals[k] - table[k, k]
         out[k] = alpha_of(np.array([[own, mixed], [mixed, n - own - 2 * mixed]]))
     return out
@@ -143,7 +143,15 @@ def presence_agreement(given: Floats, votes: Floats) -> tuple[Floats, Floats]:
     used = both + mixed
     same = np.where(used > 0, both / np.where(used > 0, used, 1.0), np.nan)
     tables = np.stack([both, mixed, mixed, neither], axis=1).reshape(-1, 2, 2)
-    return same, np.array([alpha_of(table) for table in tables])
+    return same, np.array([
+        alpha_of(table) if there else np.nan for table, there in zip(tables, used > 0, strict=True)])
+
+
+def why_no_alpha(votes: int, alpha: float) -> str:
+    """A sentence that says why a class has no alpha; "" where it has one."""
+    if alpha == alpha:
+        return ""
+    return "No task with two votes or more has this class." if votes else "Nobody gave this class."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -156,30 +164,108 @@ class Pairwise:
 
 
 def pairwise_agreement(answers: AnswerMatrix, weights: Literal["none", "linear", "quadratic"] = "none") -> Pairwise:
-    """All pairs at once, by sparse products; memory is A^2 * C. `weights` makes kappa respect the order of classes."""
+    """All pairs at once, by two sparse products for each class; memory is a few tables of A^2, whatever C.
+
+    `weights` makes kappa respect the order of classes. With R_k[a, b] = units that b has too on which a says k:
+
+        observed[a, b] = sum_k (votes of a for k) . (penalty of b's votes against k)
+        expected[a, b] = sum_kl penalty[k, l] R_k[a, b] R_l[b, a]
+
+    and the second sum needs one pass over k for all three penalties (see `_Chance`).
+    """
     n_units, n_annotators, n_classes = answers.shape
-    ones = np.ones(len(answers))
-    by_unit = sparse.csr_array((ones, (answers.annotator, answers.unit)), shape=(n_annotators, n_units))
-    by_class = []
-    for k in range(n_classes):
-        rows = answers.label == k
-        entries = (np.ones(int(rows.sum())), (answers.annotator[rows], answers.unit[rows]))
-        by_class.append(sparse.csr_array(entries, shape=(n_annotators, n_units)))
-    common = (by_unit @ by_unit.T).toarray()
+    shape, place = (n_annotators, n_units), (answers.annotator, answers.unit)
+    by_unit = sparse.csr_array((np.ones(len(answers)), place), shape=shape)
+    others = sparse.csr_array(by_unit.T)
+    pairs = _Pairs(by_unit @ others)
+    cells, cell = np.unique(answers.cell, return_inverse=True)
+    same_table = sparse.csr_array((np.ones(len(answers)), (answers.annotator, cell)), shape=(n_annotators, len(cells)))
+    same, observed = np.zeros_like(pairs.common), np.zeros_like(pairs.common)
+    pairs.add(same, same_table @ sparse.csr_array(same_table.T))
+    chance = _Chance(pairs, n_classes, weights)
     penalty = disagreement_weights(n_classes, weights)
-    given = [(by_class[k] @ by_unit.T).toarray() for k in range(n_classes)]  # a says k on units that b also has
-    same = np.zeros_like(common)
-    observed, expected = np.zeros_like(common), np.zeros_like(common)
-    for k in range(n_classes):
-        same += (by_class[k] @ by_class[k].T).toarray()
-        for other in range(n_classes):
-            if penalty[k, other]:
-                observed += penalty[k, other] * (by_class[k] @ by_class[other].T).toarray()
-                expected += penalty[k, other] * given[k] * given[other].T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        percent = np.where(common > 0, same / common, np.nan)
-        kappa = np.where(expected > 0, 1.0 - observed * common / expected, np.where(common > 0, 1.0, np.nan))
-    return Pairwise(common=common.astype(np.int64), percent=percent, kappa=kappa)
+    for k in np.flatnonzero(np.bincount(answers.label, minlength=n_classes)).tolist():
+        rows = answers.label == k
+        mine = sparse.csr_array((np.ones(int(rows.sum())), (answers.annotator[rows], answers.unit[rows])), shape=shape)
+        chance.add(k, mine @ others)
+        if weights != "none":
+            against = sparse.csr_array((penalty[answers.label, k], place[::-1]), shape=shape[::-1])
+            pairs.add(observed, mine @ against)
+    if weights == "none":
+        observed = pairs.common - same
+    expected, common = chance.expected(), pairs.common
+    kappa = np.where(expected > 1e-9, 1.0 - observed * common / np.where(expected > 1e-9, expected, 1.0), 1.0)
+    return Pairwise(
+        common=pairs.table(common, 0.0).astype(np.int64), percent=pairs.table(same / common), kappa=pairs.table(kappa))
+
+
+class _Pairs:
+    """The P ordered pairs of annotators with a common unit: figures of them are columns (P,)."""
+
+    def __init__(self, common: sparse.csr_array) -> None:
+        self._n = common.shape[0]
+        entries = sparse.coo_array(common)
+        key = entries.row.astype(np.int64) * self._n + entries.col
+        order = np.argsort(key)
+        self._key = key[order]
+        self.common: Floats = entries.data[order]  # (P,) number of common units
+        # (P,) where (b, a) is, for each (a, b)
+        self.turned = np.searchsorted(self._key, self._key % self._n * self._n + self._key // self._n)
+
+    def add(self, column: Floats, part: sparse.csr_array, times: float = 1.0) -> None:
+        """column += times * part, in place; `part` (A, A) speaks of such pairs only."""
+        rows = np.repeat(np.arange(self._n, dtype=np.int64), np.diff(part.indptr))
+        column[np.searchsorted(self._key, rows * self._n + part.indices)] += times * part.data
+
+    def table(self, column: Floats, otherwise: float = np.nan) -> Floats:
+        """(A, A) of a column."""
+        found = np.full((self._n, self._n), otherwise)
+        found.reshape(-1)[self._key] = column
+        return found
+
+
+class _Chance:
+    """expected[a, b] = sum_kl penalty[k, l] R_k[a, b] R_l[b, a], from the R_k in ascending order of k.
+
+        none       common^2 - sum_k R_k * R_k'                              (' transposes, * is by entry)
+        linear     sum_t common * (F_t + F_t') - 2 F_t * F_t',  F_t = sum_{k <= t} R_k, over (C - 1)
+        quadratic  common * (S + S') - 2 M * M',  M = sum k R_k, S = sum k^2 R_k, over (C - 1)^2
+    """
+
+    def __init__(self, pairs: _Pairs, n_classes: int, weights: Literal["none", "linear", "quadratic"]) -> None:
+        self._pairs, self._weights, self._n_classes = pairs, weights, n_classes
+        self._last = 0
+        self._sum = np.zeros_like(pairs.common)  # none: of R_k * R_k'; linear: the sum over t; quadratic: S
+        self._upto = np.zeros_like(pairs.common)  # linear: F_t; quadratic: M
+
+    def add(self, k: int, given: sparse.csr_array) -> None:
+        """Take in R_k."""
+        if self._weights == "none":
+            self._pairs.add(self._sum, sparse.csr_array(given.multiply(sparse.csr_array(given.T))))
+        elif self._weights == "quadratic":
+            self._pairs.add(self._upto, given, k)
+            self._pairs.add(self._sum, given, k * k)
+        else:
+            self._steps(k)
+            self._pairs.add(self._upto, given)
+
+    def expected(self) -> Floats:
+        """(P,), once all classes were added."""
+        common, turned, scale = self._pairs.common, self._pairs.turned, float(max(self._n_classes - 1, 1))
+        if self._weights == "none":
+            return np.asarray(common * common - self._sum)
+        if self._weights == "linear":
+            self._steps(self._n_classes - 1)
+            return np.asarray(self._sum / scale)
+        both = common * (self._sum + self._sum[turned]) - 2.0 * self._upto * self._upto[turned]
+        return np.asarray(both / scale**2)
+
+    def _steps(self, k: int) -> None:
+        """The terms t from the last class up to below k, during which F_t stays as it is."""
+        if k > self._last:
+            f, turned = self._upto, self._upto[self._pairs.turned]
+            self._sum += (k - self._last) * (self._pairs.common * (f + turned) - 2.0 * f * turned)
+        self._last = k
 
 
 def cohen_kappa(table: Floats, weights: Literal["none", "linear", "quadratic"] = "none") -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from model.crowd.answers import AnswerMatrix
 from model.crowd.base import Aggregate
+from model.crowd.room import require_confusions
 from model.crowd.sums import annotator_totals
 
 Floats = NDArray[np.float64]
@@ -36,6 +37,7 @@ class Against:
 def against_belief(answers: AnswerMatrix, belief: Floats) -> Against:
     """Measure every annotator against `belief` (N, C): for each vote, what is thought of its unit without it."""
     _, n_annotators, n_classes = answers.shape
+    require_confusions("judging annotators", n_annotators, n_classes)
     table = np.empty((n_annotators, n_classes, n_classes))
     weights = answers.weights
     for k in range(n_classes):

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.crowd.answers import AnswerMatrix
-from model.quality.agreement import Level, alpha_of, unit_counts
+from model.quality.agreement import Level, unit_counts
 
 Floats = NDArray[np.float64]
+_BLOCK = 64  # draws that are in memory at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +41,36 @@ def alpha_interval(
     if not len(counts):
         return Interval(value=float("nan"), low=float("nan"), high=float("nan"))
     patterns, times = _patterns(counts)
-    votes = patterns.sum(axis=1)
-    n_classes = counts.shape[1]
-    scaled = patterns / (votes - 1.0)[:, None]
-    tables = scaled[:, :, None] * patterns[:, None, :]  # (R, C, C) coincidences of one unit of each pattern
-    tables[:, np.arange(n_classes), np.arange(n_classes)] -= scaled
-    flat = tables.reshape(len(patterns), -1)
+    drawn = _alphas(_draws(times, draws, seed), patterns, level, values)
+    return _interval(float(_alphas(times[None], patterns, level, values)[0]), drawn, coverage)
 
-    def alpha(taken: Floats) -> float:
-        return alpha_of((taken @ flat).reshape(n_classes, n_classes), level, values)
 
-    drawn = [alpha(row) for row in _draws(times, draws, seed)]
-    return _interval(alpha(times), np.array(drawn), coverage)
+def _alphas(taken: Floats, patterns: Floats, level: Level, values: Floats | None) -> Floats:
+    """(B,) alpha of each draw (B, R) of the patterns (R, C), without a (C, C) table.
+
+    With a squared distance of places x on a line, the disagreement of a unit with n votes c is
+    2 (n sum c x^2 - (sum c x)^2) / (n - 1), and what is expected is the same of the sum of all units; the nominal one
+    is n^2 - sum c^2 over n - 1. Ordinal places are the middle ranks, which are others in every draw.
+    """
+    n = patterns.sum(axis=1)  # (R,)
+    totals = taken @ patterns  # (B, C)
+    whole = totals.sum(axis=1)
+    if level == "nominal":
+        observed = taken @ ((n**2 - (patterns**2).sum(axis=1)) / (n - 1.0))
+        expected = (whole**2 - (totals**2).sum(axis=1)) / (whole - 1.0)
+    else:
+        x = np.cumsum(totals, axis=1) - totals / 2.0 if level == "ordinal" else np.broadcast_to(
+            np.arange(patterns.shape[1], dtype=np.float64) if values is None else values, totals.shape)
+        x = x - ((totals * x).sum(axis=1) / np.maximum(whole, 1.0))[:, None]  # the squares stay small
+        expected = 2.0 * (whole * (totals * x**2).sum(axis=1) - (totals * x).sum(axis=1) ** 2) / (whole - 1.0)
+        observed = np.empty(len(taken))
+        for first in range(0, len(taken), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            mean, square = patterns @ x[part].T, patterns @ (x[part] ** 2).T  # (R, draws of the block)
+            apart = 2.0 * np.maximum(n[:, None] * square - mean**2, 0.0) / (n - 1.0)[:, None]
+            observed[part] = np.einsum("br,rb->b", taken[part], apart)
+    alike = expected <= 1e-9 * np.maximum(whole, 1.0)
+    return np.where(alike, 1.0, 1.0 - observed / np.where(alike, 1.0, expected))
 
 
 def percent_interval(answers: AnswerMatrix, *, draws: int = 500, coverage: float = 0.95, seed: int = 0) -> Interval:

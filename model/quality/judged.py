@@ -16,6 +16,7 @@ from model.crowd.answers import AnswerMatrix
 from model.crowd.base import Aggregate, Aggregator
 from model.crowd.glad import Glad
 from model.crowd.leave_one_out import VotePredictor
+from model.crowd.room import require_confusions
 from model.quality.annotators import Against
 from model.quality.drift import Drift, drift, rightness
 from model.quality.faults import FaultFinder, Findings
@@ -50,8 +51,9 @@ class Judged:
 def judge(answers: AnswerMatrix, method: Aggregator, *, glad: bool = False) -> Judged:
     """Run the aggregator and the detectors; GLAD beyond `GLAD_VOTES` only if asked for.
 
-    Raises ModelError when the method has no likelihood.
+    Raises ModelError when the method has no likelihood, and where the tables would not fit into memory.
     """
+    require_confusions("judging annotators", len(answers.annotators), len(answers.classes))
     faults = FaultFinder(method=method).find(answers)
     predicted = surprise = drifting = None
     if faults.fitted.counts is not None and len(answers):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region, Unmodelled
-from backend.labeling.controls.options import Option, OptionTable, options_of_data, options_of_tag
+from backend.labeling.controls.options import Option, OptionTable, from_data, options_of_data, options_of_tag
 from backend.labeling.task_data import resolve
 from model.errors import ModelError
 from model.spaces import MultipleChoice, SingleChoice, Space, Value, ValueKind
@@ -24,7 +24,6 @@ from model.spaces import MultipleChoice, SingleChoice, Space, Value, ValueKind
 MAX_DYNAMIC_CLASSES = 256  # options that are new with every task are no classes that could be learned
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,12}(\.[0-9]{1,12})?")
-_FROM_DATA = re.compile(r"\$[A-Za-z_]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +92,14 @@ class Choices(Control):
         answered = False
         for region in self.own_regions(regions):
             chosen = region["value"].get("choices")
-            if isinstance(chosen, str):
-                chosen = [chosen]
-            if isinstance(chosen, list):
+            if chosen is not None:
                 answered = True
-                entries += chosen
-        labels = list(dict.fromkeys(self._table_for(data).decode(entries, multiple=self.multiple)))
-        if self.multiple and answered and (labels or not entries):
+                entries += chosen if isinstance(chosen, list) else [chosen]
+        table = self._table_for(data)
+        if not all(map(table.readable, entries)):
+            return None  # an answer of which a part cannot be read is not known
+        labels = list(dict.fromkeys(table.decode(entries, multiple=self.multiple)))
+        if self.multiple and answered:
             return Value.of_classes(labels)
         if not self.multiple and len(labels) == 1:
             return Value.of_class(labels[0])
@@ -151,7 +151,7 @@ def _number(*texts: str) -> float | None:
 
 def _why_not(name: str, options: Sequence[Option], source: str, table: OptionTable) -> str:
     """A sentence that says why such choices cannot be modelled; "" when they can."""
-    if any(_FROM_DATA.match(text) for option in options for text in (option.path[-1], option.stored[-1])):
+    if any(map(from_data, options)):
         return f"Choices '{name}' is not modelled yet: the text of its choices comes from task data one by one."
     if table.clash:
         return f"Choices '{name}' is not modelled: {table.clash}, so the answers cannot be told apart."

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region, Unmodelled
+from backend.labeling.written import finite
 from model.errors import ModelError
 from model.numbers import number_bins
 from model.spaces import Space, Value, ValueKind
@@ -54,8 +55,8 @@ class Number(Control):
     def decode(self, regions: Sequence[Mapping[str, Any]], data: Mapping[str, Any] = NO_DATA) -> Value | None:
         """See `Control`."""
         for region in self.own_regions(regions):
-            number = region["value"].get("number")
-            if isinstance(number, (int, float)) and not isinstance(number, bool) and abs(number) <= _LARGEST:
+            number = finite(region["value"].get("number"))
+            if number is not None and abs(number) <= _LARGEST:
                 return Value.of_number(number)
         return None
 

@@ -10,16 +10,19 @@ alias is the name, because only it tells the choices apart.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from backend.labeling.markup import Tag
 from backend.labeling.task_data import as_text
+from backend.labeling.written import class_text, look
 
 PATH_SEPARATOR = " / "
+_FROM_DATA = re.compile(r"\$[A-Za-z_]")
 
 Stored = tuple[str, ...]
 
@@ -30,6 +33,11 @@ class Option:
 
     path: tuple[str, ...]
     stored: Stored
+
+
+def from_data(option: Option) -> bool:
+    """Whether the text of a choice is another in every task: Label Studio puts task data into it, not into aliases."""
+    return bool(_FROM_DATA.search(option.path[-1]) or _FROM_DATA.match(option.stored[-1]))
 
 
 def options_of_tag(tag: Tag) -> tuple[Option, ...]:
@@ -95,6 +103,10 @@ class OptionTable:
         names = [whole] if whole else [self._name_of_leaves[frozenset({leaf})] for leaf in sorted(leaves)]
         return names + [PATH_SEPARATOR.join(key) for key in keys if key not in self._leaves]
 
+    def readable(self, entry: Any) -> bool:
+        """Whether a stored entry names a choice at all, one of today or not."""
+        return self._find(entry) is not None
+
     def encode(self, name: str) -> list[Any]:
         """Entries as Label Studio stores them when the class is chosen: a parent comes with all its descendants."""
         leaves = self._leaves_of_name[name]
@@ -127,11 +139,18 @@ class OptionTable:
 
     @cached_property
     def _key_of_text(self) -> dict[str, Stored]:
-        """Every text that means exactly one option: its last stored part, else its value, else either one stripped."""
-        texts: dict[str, Stored] = {}
-        stored = [option.stored[-1] for option in self._options]
-        values = [option.path[-1] for option in self._options]
-        for column in (stored, values, [text.strip() for text in stored], [text.strip() for text in values]):
+        """Every text that means exactly one option: its last stored part, else its value."""
+        return self._of_one({}, lambda text: text)
+
+    @cached_property
+    def _key_of_look(self) -> dict[str, Stored]:
+        """The same for what texts look like (see `written.look`)."""
+        return self._of_one({}, look)
+
+    def _of_one(self, texts: dict[str, Stored], seen: Callable[[str], str]) -> dict[str, Stored]:
+        stored = [seen(option.stored[-1]) for option in self._options]
+        values = [seen(option.path[-1]) for option in self._options]
+        for column in (stored, values):
             counted = Counter(column)
             for text, option in zip(column, self._options, strict=True):
                 if counted[text] == 1:
@@ -158,16 +177,18 @@ class OptionTable:
 
     def _find(self, entry: Any) -> Stored | None:
         """The key of a stored entry; a key of no option where there is none; None for what is not a label at all."""
-        if isinstance(entry, (int, float)) and not isinstance(entry, bool):
-            entry = str(entry)  # imports write numbers where the config, being XML, has text
-        if isinstance(entry, str):
-            if (entry,) in self._leaves:
-                return (entry,)
-            return self._key_of_text.get(entry) or self._key_of_text.get(entry.strip()) or (entry,)
-        if isinstance(entry, list) and entry and all(isinstance(part, str) for part in entry):
-            path = tuple(entry)
-            return path if path in self._leaves else self._key_of_text.get(path[-1], path)
-        return None
+        if not isinstance(entry, list):
+            text = class_text(entry)  # imports write numbers where the config, being XML, has text
+            if text is None or (text,) in self._leaves:
+                return None if text is None else (text,)
+            return self._key_of_text.get(text) or self._key_of_look.get(look(text)) or (text,)
+        parts = [class_text(part) for part in entry]
+        path = tuple(part for part in parts if part is not None)
+        if not path or len(path) < len(parts):
+            return None
+        if path in self._leaves:
+            return path
+        return self._key_of_text.get(path[-1]) or self._key_of_look.get(look(path[-1])) or path
 
     def _key(self, option: Option) -> Stored:
         return option.stored if self.nested else option.stored[-1:]

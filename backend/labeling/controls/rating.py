@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region, Unmodelled
+from backend.labeling.written import finite
 from model.errors import ModelError
 from model.spaces import SingleChoice, Space, Value, ValueKind
 
@@ -43,8 +44,8 @@ class Rating(Control):
     def decode(self, regions: Sequence[Mapping[str, Any]], data: Mapping[str, Any] = NO_DATA) -> Value | None:
         """See `Control`."""
         for region in self.own_regions(regions):
-            stars = region["value"].get("rating")
-            if isinstance(stars, (int, float)) and not isinstance(stars, bool) and stars == int(stars) and stars >= 1:
+            stars = finite(region["value"].get("rating"))
+            if stars is not None and stars.is_integer() and stars >= 1:
                 return Value.of_class(str(int(stars)))
         return None
 

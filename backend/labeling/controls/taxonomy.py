@@ -7,12 +7,15 @@ the path above it; it is called "Animal / Dog".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region, Unmodelled
-from backend.labeling.controls.options import PATH_SEPARATOR, options_of_tag
+from backend.labeling.controls.options import PATH_SEPARATOR, from_data, options_of_tag
+from backend.labeling.written import class_text, look
 from model.errors import ModelError
 from model.spaces import MultipleChoice, SingleChoice, Space, Value, ValueKind
 
@@ -21,7 +24,7 @@ MAX_CLASSES = 256  # of a large tree the paths that were chosen most are learned
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Taxonomy(Control):
     """A `<Taxonomy>` tag whose tree is written in the configuration."""
 
@@ -36,7 +39,9 @@ class Taxonomy(Control):
         offered = [o for o in options if not (place.tag.is_true("leafsonly") and o.stored in inner)]
         paths = {PATH_SEPARATOR.join(option.path): option.stored for option in offered}
         why = ""
-        if place.tag.get("apiurl") or "$" in place.tag.get("value") or not options:
+        if any(map(from_data, options)):
+            why = "is not modelled yet: the text of its choices comes from task data one by one."
+        elif place.tag.get("apiurl") or "$" in place.tag.get("value") or not options:
             why = "is not modelled yet: its tree does not stand in the labeling configuration."
         elif len(paths) < len(offered) or len(set(paths.values())) < len(paths):
             why = "is not modelled: two of its paths have the same name, so the answers cannot be told apart."
@@ -64,21 +69,34 @@ class Taxonomy(Control):
 
     def decode(self, regions: Sequence[Mapping[str, Any]], data: Mapping[str, Any] = NO_DATA) -> Value | None:
         """See `Control`."""
-        called = {path: name for name, path in self.paths.items()}
         names: list[str] = []
         answered = False
         for region in self.own_regions(regions):
             chosen = region["value"].get("taxonomy")
-            if not isinstance(chosen, list):
+            if chosen is None:
                 continue
             answered = True
-            for path in [chosen] if chosen and all(isinstance(part, str) for part in chosen) else chosen:
-                if isinstance(path, list) and path and all(isinstance(part, str) for part in path):
-                    names.append(called.get(tuple(path), PATH_SEPARATOR.join(path)))
+            found = read_paths(chosen)
+            if found is None:
+                return None  # an answer of which a part cannot be read is not known
+            names += [self._called.get(path) or self._looks.get(tuple(map(look, path))) or PATH_SEPARATOR.join(path)
+                      for path in found]
         if self.single and len(set(names)) == 1:
             return Value.of_class(names[0])
         # Several paths where one is asked for are kept for what they are; no single-choice space contains them.
         return Value.of_classes(names) if names or (answered and not self.single) else None
+
+    @cached_property
+    def _called(self) -> dict[Path, str]:
+        """What Label Studio stores -> class."""
+        return {path: name for name, path in self.paths.items()}
+
+    @cached_property
+    def _looks(self) -> dict[Path, str]:
+        """What the path looks like (see `written.look`) -> class, where only one looks so."""
+        seen = [tuple(map(look, path)) for path in self.paths.values()]
+        times = Counter(seen)
+        return {path: name for path, name in zip(seen, self.paths, strict=True) if times[path] == 1}
 
     def encode(self, value: Value, score: float | None = None, data: Mapping[str, Any] = NO_DATA) -> list[Region]:
         """See `Control`."""
@@ -96,6 +114,19 @@ class Taxonomy(Control):
         names = _names(value)
         left = [name for name in names if name in self.paths]
         return Value.of_classes(left) if left or not names else None
+
+
+def read_paths(chosen: object) -> list[Path] | None:
+    """The paths of a stored answer (a list of paths, or one path); None where one of them cannot be read."""
+    listed = chosen if isinstance(chosen, list) else [chosen]
+    paths = listed if any(isinstance(part, list) for part in listed) else [listed] if listed else []
+    found = []
+    for path in paths:
+        parts = [class_text(part) for part in path] if isinstance(path, list) else [class_text(path)]
+        if not parts or None in parts:
+            return None
+        found.append(tuple(part for part in parts if part is not None))
+    return found
 
 
 def _names(value: Value) -> tuple[str, ...]:

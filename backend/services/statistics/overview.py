@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backend.labeling.outside import kept_aside
+from backend.labeling.outside import kept_aside, look_alike_choices
 from backend.records import Verdict, Version
 from backend.services.statistics.documents import (
     MOST_COUNTED,
@@ -32,12 +32,13 @@ from backend.services.statistics.documents import (
     WayFigures,
 )
 from backend.services.statistics.material import Material, draws
-from backend.services.statistics.subject import Subject, encoded
+from backend.services.statistics.subject import Subject, left_out
 from model.evaluate.metrics import correct, log_losses
 from model.numbers import NumberBins
-from model.quality.agreement import Level, class_agreement, class_alpha, gwet_ac1, presence_agreement
+from model.quality.agreement import class_agreement, class_alpha, gwet_ac1, why_no_alpha
 from model.quality.intervals import Interval, alpha_interval, percent_interval, wilson_interval
-from model.spaces import SingleChoice, Space, Value, ValueKind
+from model.quality.questions import encoded, level_of, set_agreement
+from model.spaces import Space, Value, ValueKind
 
 Floats = NDArray[np.float64]
 DRAWS = 200  # of the bootstrap; the interval's own error is then a tenth of its width
@@ -69,8 +70,9 @@ def _kept_aside(material: Material) -> tuple[UnmodelledControl, ...]:
     found = kept_aside(config, material.spaces, material.given)
     tags = {control.name: control.tag for control in config.controls}
     unmodelled = {each.name for each in config.unmodelled}
+    said = [(name, sentence) for name, sentences in found.items() if name not in unmodelled for sentence in sentences]
     return tuple(UnmodelledControl(name=name, tag=tags.get(name, ""), reason=sentence)
-                 for name, sentences in found.items() if name not in unmodelled for sentence in sentences)
+                 for name, sentence in [*said, *look_alike_choices(config), *left_out(material)])
 
 
 def coverage(material: Material, tasks: int) -> Coverage:
@@ -121,33 +123,24 @@ def _agreement(subject: Subject) -> Agreement:
     given = y.sum(axis=0)
     whole = len(y) if subject.multiple else given.sum()
     if subject.multiple:
-        units = len(votes.units)
-        holds = np.stack([np.bincount(votes.unit, column, minlength=units) for column in y.T], axis=1)
-        there = np.bincount(votes.unit, minlength=units)
-        same, each_alpha = presence_agreement(holds.astype(np.float64), there.astype(np.float64))
+        same, each_alpha = set_agreement(votes, subject.space)
     else:
         same, each_alpha = class_agreement(answers), class_alpha(answers)
     classes = tuple(
         ClassAgreement(
             name=name, votes=int(given[k]), share=number(given[k] / whole) if whole else None,
             agreement=number(same[k]), alpha=number(each_alpha[k]),
+            alpha_missing=why_no_alpha(int(given[k]), float(each_alpha[k])),
         )
         for k, name in enumerate(subject.space.classes)
     )
-    level, values = _level(subject.space)
+    level, values = level_of(subject.space)
     alpha = alpha_interval(answers, level, values=values, draws=DRAWS)
     return Agreement(
         percent=figure(percent_interval(answers, draws=DRAWS)), alpha=figure(alpha),
         gwet_ac1=number(gwet_ac1(answers)) if both else None,
         tasks=both // len(subject.space.classes) if subject.multiple else both, classes=classes, level=level,
     )
-
-
-def _level(space: Space) -> tuple[Level, Floats | None]:
-    """How far apart two answers are: Krippendorff's level, and the numbers that the classes stand for."""
-    if isinstance(space, NumberBins):
-        return "interval", space.middle
-    return ("ordinal" if isinstance(space, SingleChoice) and space.ordered else "nominal"), None
 
 
 def _consensus(subject: Subject) -> ConsensusFigures:

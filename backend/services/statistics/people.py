@@ -32,12 +32,13 @@ from backend.services.statistics.documents import (
 from backend.services.statistics.foreseen import by_version, foreseen
 from backend.services.statistics.material import Material
 from backend.services.statistics.overview import number
-from backend.services.statistics.subject import Subject, encoded
+from backend.services.statistics.subject import Subject
 from model.evaluate.metrics import correct, log_losses
 from model.quality.agreement import Pairwise, pairwise_agreement
 from model.quality.annotators import Consistency, Speed, self_consistency, spammer_score, speed
 from model.quality.clusters import group_annotators
 from model.quality.faults import Fault
+from model.quality.questions import encoded
 from model.votes import Provenance
 
 PAIRS_OF = 400  # annotators; pairwise tables grow with the square

@@ -22,17 +22,18 @@ from backend.services.statistics.material import Material
 from model.crowd.answers import AnswerMatrix
 from model.crowd.dawid_skene import DawidSkene
 from model.crowd.multi_label import MultiLabel, SetAnswers
+from model.crowd.room import confusions_fit
 from model.numbers import NumberBins
 from model.quality.causes import Causes, causes
 from model.quality.evidence import ControlEvidence
 from model.quality.judged import Judged, judge
+from model.quality.questions import ABSENT_PRESENT, questions, usable
 from model.quality.slips import source_weights
 from model.spaces import Space, Value, ValueKind
 from model.votes import Votes
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-ABSENT_PRESENT = ("absent", "present")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,10 +108,10 @@ class Judge:
 
     def _subject(self, material: Material, name: str, space: Space) -> Subject | None:
         rows = _rows(material.votes, name, space)
-        if not len(rows):
+        if not len(rows) or _too_large(material, space):
             return None
         votes = material.votes.select(rows)
-        answers, vote = _questions(votes, space)
+        answers, vote = questions(votes, space)
         judged, labels = self._judge(material.project.key, name, votes, space, answers)
         served, prior = _out_of_sample(material, name, space, votes)
         return Subject(
@@ -156,6 +157,20 @@ def _causes(judged: Judged, space: Space, own: Floats | None) -> Causes:
     return causes(answers, judged.faults.belief, who=who, own=own, trust=trust)
 
 
+def left_out(material: Material) -> list[tuple[str, str]]:
+    """(control, sentence) of the controls with votes that have too many annotators and classes to be judged."""
+    return [
+        (name, f"'{name}' has {len(material.given.annotators):,} annotators and {len(space.classes):,} classes, "
+               "too many to judge them here: tables would not fit into memory.")
+        for name, space in material.spaces.items() if name in material.given.controls and _too_large(material, space)
+    ]
+
+
+def _too_large(material: Material, space: Space) -> bool:
+    classes = len(space.classes) if space.kind is ValueKind.CLASS else len(ABSENT_PRESENT)
+    return not confusions_fit(len(material.given.annotators), classes)
+
+
 def _judge_sets(answers: AnswerMatrix) -> Judged:
     """Yes-or-no questions of very different frequency: no abilities, whose one scale would not fit them."""
     judged = judge(answers, DawidSkene(smoothing=0.5, smoothing_prior=0.5))
@@ -169,41 +184,8 @@ def _rows(votes: Votes, name: str, space: Space) -> Codes:
     """Rows of the usable votes of a control, sorted by (unit, annotator)."""
     if name not in votes.controls or not space.classes:
         return np.empty(0, np.int64)
-    inside = np.array([space.contains(value) for value in votes.values], np.bool_)
-    mine = votes.control == votes.controls.index(name)
-    rows = np.flatnonzero(mine & inside[votes.value] & (votes.weight > 0))
-    return rows[np.lexsort((votes.annotator[rows], votes.unit[rows]))]
-
-
-def encoded(votes: Votes, space: Space) -> NDArray[np.float32]:
-    """(V, C) the votes as the space encodes them."""
-    table = np.zeros((len(votes.values), len(space.classes)), np.float32)
-    for code in np.flatnonzero(np.bincount(votes.value, minlength=len(votes.values))):
-        table[code] = space.encode(votes.values[code])
-    return table[votes.value]
-
-
-def _questions(votes: Votes, space: Space) -> tuple[AnswerMatrix, Codes]:
-    """The answers to all questions, and the vote (V) behind each row (N)."""
-    y, n, c = encoded(votes, space), len(votes), len(space.classes)
-    unit, annotator = votes.unit.astype(np.int64), votes.annotator
-    label, vote = y.argmax(axis=1).astype(np.int64), np.arange(n)
-    units, classes = votes.units, space.classes
-    if space.kind is ValueKind.CLASSES:
-        question = (unit[:, None] * c + np.arange(c)).reshape(-1)
-        vote = np.repeat(vote, c)
-        order = np.lexsort((annotator[vote], question))
-        vote, unit = vote[order], question[order]
-        label, annotator = (y.reshape(-1)[order] > 0).astype(np.int64), annotator[vote]
-        units = tuple(f"{name}\x1f{klass}" for name in votes.units for klass in space.classes)
-        classes = ABSENT_PRESENT
-    times = votes.time[vote]
-    timed = bool(len(times)) and bool(np.any(times != times[0]))
-    answers = AnswerMatrix.from_codes(
-        units=units, annotators=votes.annotators, classes=classes, unit=unit, annotator=annotator, label=label,
-        weight=votes.weight[vote], time=times, keep_time=timed,
-    )
-    return answers, vote
+    mine = np.flatnonzero(votes.control == votes.controls.index(name))
+    return mine[usable(votes.select(mine), space)]
 
 
 def _number_labels(judged: Judged, space: NumberBins, votes: Votes) -> Labels:

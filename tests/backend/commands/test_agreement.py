@@ -38,7 +38,7 @@ def test_levels_and_weights(shell: Shell) -> None:
 def test_pairs_as_a_table_and_data_without_votes(shell: Shell) -> None:
     shell("agreement", shell.write("v.csv", FOUR), "--out", shell.folder / "p.csv")
     assert (shell.folder / "p.csv").read_text().startswith("annotator,other,common,percent,kappa\na,b,4,0.75,")
-    shell("agreement", shell.write("e.csv", "task,annotator,label\n"))
+    assert "no rows with an annotator" in shell("agreement", shell.write("e.csv", "task,annotator,label\n"), expect=2)
     shell("agreement", shell.write("o.csv", "task,annotator,label\n1,a,x\n2,b,y\n"))
 
 

@@ -108,7 +108,7 @@ def test_malformed_exports_name_the_line(tmp_path: Path, tasks: tuple[object, ..
 
 def test_columns_of_answers_are_asked_for_where_they_cannot_be_told(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    path.write_text("annotation_id,annotator,id,mood,text\n1,5,41,good,hello\n2,,41,bad,hello\n")
+    path.write_text("annotation_id,annotator,id,mood,text\n1,5,41,good,hello\n2,,42,bad,hello\n")
     with pytest.raises(FormatError, match="--control: mood, text"):
         open_votes(path)
     with pytest.raises(FormatError, match="no column colour; it has mood, text"):

@@ -15,10 +15,10 @@ SENTIMENT = """<View><Text name="text" value="$text"/>
     <Choice value="Positive"/><Choice value="Negative"/><Choice value="Neutral"/>
   </Choices></View>"""
 
-# Any text that XML can hold; a "$name" would be read from task data.
+# Any text that XML can hold; a "$name" in it would be read from task data.
 TEXTS = st.text(
     st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff"), min_size=1, max_size=8
-).filter(lambda text: not text.startswith("$"))
+).filter(lambda text: "$" not in text)
 
 
 class Label(NamedTuple):

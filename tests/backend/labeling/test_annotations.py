@@ -43,7 +43,8 @@ def test_drafts_and_predictions_give_no_vote():
 
 @pytest.mark.parametrize(("completed_by", "annotator"), [
     (5, "5"), ({"id": 5, "email": "a@b"}, "5"), (None, "deleted:9"), ({}, "deleted:9"), (True, "deleted:9"),
-    ("5", "deleted:9"),
+    ("5", "5"), ("ann@example.org", "ann@example.org"), ({"email": "ann@example.org"}, "ann@example.org"),
+    (5.0, "5"), ("", "deleted:9"), (float("nan"), "deleted:9"),
 ])
 def test_the_annotator_is_an_id_or_a_user_or_gone(completed_by, annotator):
     (vote,) = votes_of(annotation(completed_by=completed_by))

@@ -24,8 +24,6 @@ def test_several_choices_with_their_spaces():
             '<Choices toName="t"><Choice value="A"/></Choices>',
             "A Choices tag of the labeling configuration has no name.",
         ),
-        ('<Choices name="c"><Choice value="A"/></Choices>', "Choices 'c' has no toName."),
-        ('<Choices name="c" toName=" , "><Choice value="A"/></Choices>', "Choices 'c' has no toName."),
         (
             '<Choices name="c" toName="t,gone"><Choice value="A"/></Choices>',
             "Choices 'c' points to 'gone', which does not exist.",

@@ -44,3 +44,22 @@ def test_only_the_regions_of_the_control_count():
 def test_an_annotation_without_any_trace_counts_as_imported(result):
     assert is_imported({"result": result})
     assert not is_imported({"result": result, "lead_time": 0.0})
+
+
+def embedded(*values, origin="prediction", predicted=("Negative",), **more):
+    result = [{"from_name": "label", "to_name": "text", "type": "choices", "value": {"choices": list(values)},
+               "origin": origin}]
+    shown = [{"from_name": "label", "to_name": "text", "type": "choices", "value": {"choices": list(predicted)}}]
+    return annotation(result=result, prediction={"id": 3, "result": shown}, **more)
+
+
+@pytest.mark.parametrize(("made", "provenance"), [
+    (embedded("Negative"), ACCEPTED), (embedded("Positive"), CHANGED),
+    (embedded("Positive", predicted=()), CHANGED), (embedded("Negative", origin="manual"), MANUAL),
+    (embedded("Positive") | {"prediction": {}}, ACCEPTED), (embedded("Positive") | {"prediction": None}, ACCEPTED),
+    (embedded("Positive") | {"prediction": {"result": []}}, CHANGED),
+    (embedded("Positive") | {"prediction": {"result": [], "model_version": "consensus@r3"}}, ACCEPTED),
+])
+def test_old_exports_say_prediction_of_what_was_changed(made, provenance):
+    (vote,) = votes_of(made)
+    assert vote.provenance is provenance

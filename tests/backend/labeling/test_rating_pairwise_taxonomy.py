@@ -104,7 +104,15 @@ def test_nothing_chosen() -> None:
     (several,) = config_of(TREE.format("")).controls
     assert several.decode([]) is None and several.encode(Value.of_classes([])) == []
     assert several.decode([region("taxonomy", "tax", {"taxonomy": []})]) == Value.of_classes([])
-    assert several.decode([region("taxonomy", "tax", {"taxonomy": [[], 3, [None]]})]) == Value.of_classes([])
+
+
+@pytest.mark.parametrize("stored", [
+    [[], 3, [None]], [[]], [[None]], [["Animal", None]], [["Plant"], [float("nan")]], "", [["Plant"], None], {"a": 1},
+])
+def test_a_path_that_cannot_be_read_is_no_vote_and_not_the_empty_set(stored: object) -> None:
+    for attributes in ("", 'maxUsages="1"'):
+        (tree,) = config_of(TREE.format(attributes)).controls
+        assert tree.decode([region("taxonomy", "tax", {"taxonomy": stored})]) is None
 
 
 @pytest.mark.parametrize(

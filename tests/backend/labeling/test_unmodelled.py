@@ -78,3 +78,29 @@ def test_choices_that_cannot_be_told_apart_are_declared_not_guessed(choices, wor
 def test_unknown_tags_are_decoration():
     config = config_of('<Fancy name="f" toName="t"/><Style>.a{}</Style><Collapse><Panel value="x"/></Collapse>')
     assert config.controls == () and config.unmodelled == ()
+
+
+@pytest.mark.parametrize("inside", [
+    '<Header name="h" value="Rate it"/><Rating name="r" toName="h"/>',
+    '<Markdown name="h" value="Rate it"/><Choices name="r" toName="t,h"><Choice value="A"/></Choices>',
+    '<View name="h"/><Taxonomy name="r" toName="h"><Choice value="A"/></Taxonomy>', '<Rating name="r"/>',
+    '<Number name="r" toName=" , "/>',
+])
+def test_a_control_about_no_object_is_declared_and_the_others_are_read(inside):
+    config = config_of(inside + CHOICES.format(""))
+    (declared,) = config.unmodelled
+    assert declared.name == "r" and "is not modelled" in declared.reason and "toName" in declared.reason
+    assert [control.name for control in config.controls] == ["c"]
+
+
+@pytest.mark.parametrize(("tag", "text"), [
+    ("Choices", "Is $name"), ("Choices", "$name"), ("Choices", "Is it ${a.b[0]}? $x"), ("Taxonomy", "Is $name"),
+])
+def test_a_choice_with_task_data_in_its_text_is_another_in_every_task(tag, text):
+    choices = f'<Choice value="A"/><Choice value="{text}"/>'
+    (declared,) = config_of(f'<{tag} name="c" toName="t">{choices}</{tag}>').unmodelled
+    assert "task data one by one" in declared.reason
+
+
+def test_an_amount_of_money_is_no_task_data():
+    assert not config_of('<Choices name="c" toName="t"><Choice value="5 $"/><Choice value="$5"/></Choices>').unmodelled

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
@@ -83,3 +85,26 @@ def test_damaged_files_are_refused_or_read_but_never_crash() -> None:
                     read(bytes(bad))
                 except ContentError as error:
                     assert str(error).endswith(".")
+
+
+def _several_channels(waves: np.ndarray, layout: str) -> bytes:
+    """A WAV file of (channels, N) samples."""
+    file = io.BytesIO()
+    with av.open(file, "w", format="wav") as container:
+        stream = container.add_stream("pcm_f32le", rate=RATE, layout=layout)
+        frame = av.AudioFrame.from_ndarray(
+            np.ascontiguousarray(waves.T.reshape(1, -1), np.float32), format="flt", layout=layout)
+        frame.rate = RATE
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(("layout", "channels"), [("mono", 1), ("stereo", 2), ("5.1", 6), ("7.1", 8)])
+def test_several_channels_are_as_loud_as_their_mean(layout: str, channels: int) -> None:
+    tone = 0.9 * np.sin(np.arange(RATE) * 2 * np.pi * 440 / RATE)
+    for shares in (np.ones(channels), np.linspace(0.1, 1.0, channels)):
+        wave = read_sound(_several_channels(shares[:, None] * tone, layout))
+        assert np.abs(wave - shares.mean() * tone).max() < 1e-3
+    noise = np.random.default_rng(0).uniform(-1, 1, (channels, RATE))
+    assert np.abs(read_sound(_several_channels(noise, layout)) - noise.mean(axis=0)).max() < 1e-3

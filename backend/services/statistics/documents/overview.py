@@ -31,6 +31,7 @@ class ClassAgreement:
     share: float | None  # of all votes; with several choices: of the answers that contain it
     agreement: float | None  # of the pairs with a vote for this class, the share in which the other says it too
     alpha: float | None  # Krippendorff's alpha of this class against all others
+    alpha_missing: str = ""  # a sentence that says why there is no alpha
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
