@@ -46,7 +46,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "F1 of regions with the same labels that lie on each other (IoU of a half or more), and of exactly equal ones")
     add("--level", metavar="LEVEL", choices=("nominal", "ordinal", "interval"),
         help="what the classes are, for Krippendorff's alpha: nominal, ordinal (in the order of the labeling "
-        "configuration or the data set, of the numbers, or of --order) or interval (classes are numbers); default: "
+        "configuration or the data set, of the numbers, or as --order says) or interval (classes are numbers); default: "
         "what the labeling configuration or the data set says, else nominal")
     add("--order", metavar="A,B,C", default="",
         help="the classes from the lowest to the highest, for --level ordinal and --weights; names with commas as a "

@@ -126,7 +126,7 @@ def _read_vote(
     builder.unread.annotations += 1
     if is_missing(row["label"]):
         builder.unit(unit)
-        builder.unread.because("have no label")
+        builder.unread.because("without a label")
         return
     value = _value(row["label"], row.get("kind"))
     if value is None:

@@ -159,11 +159,11 @@ def _count_unread(
     for annotation in snapshot.annotations:
         unread.annotations += 1
         if annotation.was_cancelled:
-            unread.because("were skipped by their annotators")
+            unread.because("skipped by annotators")
         elif is_filled(annotation.result):
-            unread.because("were predicted and written as annotations")
+            unread.because("predicted and written as annotations")
         elif not annotation.result:
-            unread.because("are empty")
+            unread.because("empty")
         else:
             for name, kind in {str(region.get("from_name")): str(region.get("type")) for region in annotation.result
                                }.items():
@@ -174,14 +174,14 @@ def _count_unread(
 def why_unread(name: str, kind: str, config: LabelConfig | None) -> str:
     """Why an answer with a control is no vote, as `Unread.because` wants it."""
     if kind in REGION_KINDS:
-        return f"with {name} are regions (agreement --regions compares them)"
+        return f"with {name} on regions (agreement --regions compares them)"
     if config is not None and (control := config.control(name)) is not None:
-        return f"with {name} hold nothing that {control.tag} can answer"
+        return f"with {name} that hold no answer of a {control.tag}"
     if config is not None:
         declared = next((each for each in config.unmodelled if each.name == name), None)
-        return f"with {name} belong to no control of the labeling configuration" if declared is None else \
-            f"with {name} are not read: {declared.reason.rstrip('.')}"
-    return f"with {name} ({kind}) are on parts of tasks, or of a kind that is not read"
+        return f"with {name}, which is no control of the labeling configuration" if declared is None else \
+            f"with {name}, not read: {declared.reason.rstrip('.')}"
+    return f"with {name} ({kind}) on parts of tasks or of a kind that is not read"
 
 
 def with_ids(task: dict[str, Any]) -> Mapping[str, Any]:

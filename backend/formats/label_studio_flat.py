@@ -94,7 +94,7 @@ def _read(
             value, why = decode(column, row.get(column), row)
             if why:
                 builder.unread.because(why_unread(column, why, config) if config is not None else
-                                       f"in {column} could not be read")
+                                       f"in {column} that cannot be read")
             if value is not None:
                 builder.vote(
                     unit, annotator, value, control=column, time=time or 0.0, known=time is not None,
@@ -102,7 +102,7 @@ def _read(
                     lead_time_s=NAN if lead_time is None else lead_time,
                 )
         if all(row.get(column) in (None, "") for column in names):
-            builder.unread.because("are empty")
+            builder.unread.because("empty")
     return finished(builder.dataset(name=name), config, kinds)
 
 

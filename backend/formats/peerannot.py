@@ -45,7 +45,7 @@ def read(path: Path, options: ReadOptions) -> Dataset:
                 raise at_line(answers, line, "an annotator has an empty id")
             builder.unread.annotations += 1
             if is_missing(label):
-                builder.unread.because("have no label")
+                builder.unread.because("without a label")
                 continue
             value = as_value(label)
             if value is None or value.kind is not ValueKind.CLASS:

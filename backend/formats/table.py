@@ -126,7 +126,7 @@ def _unread(annotator: Column, label: Column) -> Unread:
     found = Unread(
         annotations=int(somebody.sum()), noun="row with an annotator", nouns="rows with an annotator")
     if empty := int((somebody & (label.codes < 0)).sum()):
-        found.because("have no label", empty)
+        found.because("without a label", empty)
     return found
 
 

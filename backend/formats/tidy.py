@@ -38,7 +38,7 @@ def _numbers_only(dataset: Dataset) -> Dataset:
             drop |= mine & strange[votes.value]
     if not drop.any():
         return dataset
-    dataset.unread.because("are NaN or infinite", int(drop.sum()))
+    dataset.unread.because("NaN or infinite", int(drop.sum()))
     lead_time = dataset.lead_time_s
     return replace(
         dataset, votes=votes.select(~drop), lead_time_s=None if lead_time is None else lead_time[~drop],

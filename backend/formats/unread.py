@@ -17,7 +17,7 @@ class Unread:
     annotations: int = 0
     noun: str = "annotation"
     nouns: str = "annotations"
-    reasons: Counter[str] = field(default_factory=Counter)  # reason -> answers; it continues "2 answers ..."
+    reasons: Counter[str] = field(default_factory=Counter)  # reason -> answers; it continues "2 "
     notes: list[str] = field(default_factory=list)  # whole sentences on what was changed in reading
 
     def because(self, reason: str, times: int = 1) -> None:
@@ -27,7 +27,7 @@ class Unread:
     def said(self) -> str:
         """The reasons, most frequent first."""
         most = self.reasons.most_common()
-        told = [f"{times} {'answer' if times == 1 else 'answers'} {reason}" for reason, times in most[:_SHOWN]]
+        told = [f"{times} {reason}" for reason, times in most[:_SHOWN]]
         return "; ".join(told) + (f"; and {len(most) - _SHOWN} more reasons" if len(most) > _SHOWN else "")
 
 

@@ -97,4 +97,4 @@ def test_mistakes_are_sentences(shell: Shell, options: list[str], says: str) -> 
     path = shell.write("v.csv", "task,annotator,label\n1,a,x\n1,b,y\n")
     assert says in shell("identify", path, *options, expect=1)
     empty = shell.write("e.csv", "task,annotator,label\n")
-    assert "no votes to judge" in shell("identify", empty, expect=1)
+    assert "there are no votes" in shell("identify", empty, expect=2)
