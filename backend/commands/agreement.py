@@ -45,12 +45,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="compare regions (Labels, RectangleLabels, PolygonLabels) of a Label Studio JSON export instead of votes: "
         "F1 of regions with the same labels that lie on each other (IoU of a half or more), and of exactly equal ones")
     add("--level", metavar="LEVEL", choices=("nominal", "ordinal", "interval"),
-        help="what the classes are, for Krippendorff's alpha: nominal, ordinal (in the order of the labeling "
-        "configuration or the data set, of the numbers, or as --order says) or interval (classes are numbers); default: "
-        "what the labeling configuration or the data set says, else nominal")
+        help="what the classes are, for Krippendorff's alpha: nominal, ordinal (in the order that --order states, else "
+        "that of the labeling configuration, the data set or their numbers) or interval (classes are numbers); "
+        "default: what the labeling configuration or the data set says, else nominal")
     add("--order", metavar="A,B,C", default="",
-        help="the classes from the lowest to the highest, for --level ordinal and --weights; names with commas as a "
-        "JSON list")
+        help="the classes from the lowest to the highest, for --level ordinal and for --weights linear or "
+        "quadratic; names with commas as a JSON list")
     add("--weights", metavar="WEIGHTS", choices=("none", "linear", "quadratic"), default="none",
         help="none, linear or quadratic weights of Cohen's kappa")
     add("--draws", metavar="N", type=int, default=500, help="bootstrap draws of tasks for the 95 %% intervals")
