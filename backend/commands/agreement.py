@@ -123,6 +123,11 @@ def _asked(dataset: Dataset, control: str, arguments: Arguments) -> _Asked:
         order = _order(dataset, control, arguments)
         if arguments.order and arguments.level is None:
             level = "ordinal"
+        if not (arguments.order or control in dataset.spaces or dataset.classes.get(control)):
+            given = dataset.votes.of_control(control)  # a class that only replaced votes have is none that is known
+            rows = newest(given, usable(given, space))
+            last = {str(given.values[code].data) for code in given.value[rows].tolist()}
+            order = tuple(name for name in order if name in last)
         space = SingleChoice(order, ordered=space.ordered)
         values = _numbers(order) if level == "interval" else None
     votes = dataset.votes.of_control(control)

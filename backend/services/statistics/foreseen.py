@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 from backend.records import Verdict, Version
 from backend.services.statistics.documents import Figure
 from backend.services.statistics.documents.foreseen import Foreseen, Learned, VersionPoint
-from backend.services.statistics.subject import Subject, encoded, label_text
+from backend.services.statistics.subject import Subject, label_text
 from model.evaluate.metrics import Interval, correct, log_losses, paired_interval
 from model.evaluate.splits import task_of
 from model.quality.intervals import wilson_interval
+from model.quality.questions import encoded
 
 Floats = NDArray[np.float64]
 FEWEST, ENOUGH = 20, 60  # votes
