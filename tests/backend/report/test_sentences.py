@@ -53,4 +53,4 @@ def test_what_is_unknown_is_not_said():
     assert said == [f"Zoe gave {figures.votes} votes. Nobody else has voted on these tasks yet, so nothing can "
                     "be compared."]
     whole = " ".join(sentences.annotator("Zoe", row, row.controls[CONTROL]))
-    assert "without looking at the task (97\u202f% sure)" in whole and "By chance" not in whole
+    assert "without looking at the task (probability 97\u202f%)" in whole and "By chance" not in whole
