@@ -103,6 +103,7 @@ def _wired(
     settings: Settings, store: Store, label_studio: LabelStudio, features: Features, registry: Registry, clock: Clock
 ) -> Services:
     """The services over what they stand on."""
+    from backend.client.alive import Alive
     from backend.services.delivery import Delivery
     from backend.services.drafts import Drafts
     from backend.services.explanation.service import Explanations
