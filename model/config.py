@@ -69,6 +69,8 @@ class LadderConfig:
     min_heldout_tasks: int = 20  # the same, for the tasks that these votes are on
     gate_level: float = 0.95  # of the gate's paired interval
     gate_margin: float = 0.01  # nats a vote that count as no difference for the gate
+    person_margin: float = 0.05  # the same for a single annotator, whose whole interval must lie beyond it
+    person_votes: int = 20  # held-out votes of an annotator from which on the gate looks at them alone
     consensus_samples: int = 256
     resident_mb: int = 1024  # tokens kept in memory while training; beyond it they are fetched batch by batch
 

@@ -19,7 +19,7 @@ from backend.commands.base import Arguments, Command, find_project, project_argu
 from backend.prediction_names import consensus_version
 from backend.records import Job, JobState, Version
 from backend.routes.overview import Overview, ProjectView, overview
-from backend.routes.sentences import again, ago, connection, crowd
+from backend.routes.sentences import again, ago, connection, crowd, learned
 from backend.settings import Settings
 
 VERSIONS_SHOWN = 5
@@ -95,7 +95,7 @@ def _show_project(view: ProjectView, versions: list[Version], now: datetime, con
     say(console, f"  {view.tasks} tasks{waiting}; {votes.total} votes by {votes.annotators} annotators")
     say(console, f"  read from Label Studio {_ago(view.sync.last_success, now)}")
     say(console, f"  {_published(view)}")
-    for sentence in crowd(view):
+    for sentence in [*learned(view), *crowd(view)]:
         say(console, f"  {sentence}")
     for sentence in view.problems:
         say(console, f"  ! {sentence}", "yellow")

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from backend.ports import Clock, Store, utc_now
 from backend.records import Verdict, Version
+from model import checkpoint
 from model.errors import CheckpointError, ModelError
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _Learned: TypeAlias = "tuple[Ladder, Mapping[str, RankingModel]]"
 
 DAMAGE_REMEMBERED_S = 60.0  # how long a checkpoint that could not be loaded is not tried again
 AUDIT = "audit"  # folder beside a checkpoint's files
+AUDITS = 11  # published versions whose audits stay: the one that answers, and ten that candidates are compared with
 ORPHAN_AFTER_S = 3600.0  # files that no version names are left by a crash when they are older than this
 
 
@@ -196,25 +198,39 @@ class Registry:
                     self._loads.pop(path, None)
 
     def _known_damaged(self, version: Version) -> bool:
-        return version.path in self._damaged or not (self._folder / version.path).is_dir()
+        return version.path in self._damaged or not (self._folder / version.path / checkpoint.MANIFEST).is_file()
 
     def _damage_is_fresh(self, path: str) -> bool:
         found = self._damaged.get(path)
         return found is not None and self._seconds() - found < DAMAGE_REMEMBERED_S
 
     def _prune(self, project: str) -> None:
-        """Remove the files of all but the last published versions, and what crashes left behind."""
+        """Remove the files of all but the last published versions, and what crashes left behind. What versions left for
+        audits stays a while longer, since candidates are compared with it."""
         published = self._store.versions.recent(project, limit=100, verdict=Verdict.PUBLISHED)
         pointed = self._store.versions.published(project)  # whatever else is true, what answers keeps its files
         kept = {Path(version.path).name for version in [*published[: self._keep], *([pointed] if pointed else [])]}
         old = {Path(version.path).name for version in published[self._keep :]} - kept
+        audited = {Path(version.path).name for version in published[: AUDITS]} - kept
         root = self._folder / _folder_name(project)
         if not root.is_dir():
             return
         for folder in root.iterdir():
+            if folder.name in audited and (folder / AUDIT).is_dir():
+                _only_audit(folder)
+                continue
             orphan = folder.name not in kept and time.time() - folder.stat().st_mtime > ORPHAN_AFTER_S
             if folder.name in old or orphan:
                 shutil.rmtree(folder, ignore_errors=True)  # another process may be doing the same
+
+
+def _only_audit(folder: Path) -> None:
+    """Leave of a version nothing but what it left for audits."""
+    for each in folder.iterdir():
+        if each.is_dir() and each.name != AUDIT:
+            shutil.rmtree(each, ignore_errors=True)
+        elif each.is_file():
+            each.unlink(missing_ok=True)
 
 
 def _rankings(version: Version) -> dict[str, RankingModel]:

@@ -172,7 +172,9 @@ def annotator(name: str, row: AnnotatorRow, figures: AnnotatorFigures) -> list[s
         said.append(f"Asked the same again, they gave the same answer in {percent(figures.self_consistency)} of "
                     f"{count(figures.repeats, 'pair')}.")
     foreseen = figures.predictability
-    if foreseen is not None and foreseen.accuracy is not None:
+    if figures.foreseen is not None and figures.foreseen.sentence:
+        said.append(figures.foreseen.sentence)
+    elif foreseen is not None and foreseen.accuracy is not None:
         said.append(f"The model predicted {percent(foreseen.accuracy)} of {count(foreseen.votes, 'vote')} right, on "
                     f"tasks that it had not seen (log-loss {decimal(foreseen.log_loss, 3)} nats; from how often {name} "
                     f"gives each label {decimal(foreseen.prior_log_loss, 3)}; lower is better).")

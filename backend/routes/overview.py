@@ -69,6 +69,7 @@ class AnnotatorScore:
     votes: int
     accuracy: float | None  # leave-one-out
     fault: str  # "" or constant, inverter, drifter, spammer
+    learned: str = ""  # how far the model has learned them: a badge of `Learned`, "" before the first version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,14 +164,16 @@ def _crowd(services: Services, key: str) -> list[CrowdFigures]:
 
 def _scores(services: Services, key: str, settings: Settings) -> list[AnnotatorScore]:
     document = services.statistics.annotators(key)
-    names = Names({row.annotator: row.name for row in document.rows} if document else {}, mask=settings.mask_names)
+    if document is None:
+        return []
+    names = Names({row.annotator: row.name for row in document.rows}, mask=settings.mask_names)
     return [
         AnnotatorScore(
             annotator=names.slug(row.annotator), name=names.name(row.annotator), control=control,
-            votes=figures.votes, accuracy=figures.accuracy.value,
-            fault=figures.fault,
+            votes=figures.votes, accuracy=figures.accuracy.value, fault=figures.fault,
+            learned="" if figures.foreseen is None else figures.foreseen.badge.value,
         )
-        for row in (document.rows if document is not None else ()) for control, figures in row.controls.items()
+        for row in document.rows for control, figures in row.controls.items()
     ]
 
 

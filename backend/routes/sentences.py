@@ -5,14 +5,14 @@ Pure functions of the records of `overview`. Numbers are exact; where they rest 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from backend.prediction_names import consensus_version
 from backend.records import Job, JobKind, JobState, Verdict
 from backend.report.sentences import FAULTS, NAIVE, predicted
-from backend.routes.overview import ControlFigures, Overview, ProjectView
+from backend.routes.overview import AnnotatorScore, ControlFigures, Overview, ProjectView
 from backend.routes.problems import interrupted, the
 from backend.services.triggers import rejected_in_a_row
 
@@ -38,7 +38,7 @@ def of_project(view: ProjectView, now: datetime) -> list[str]:
     said += ordered
     if view.published and not view.figures and not ordered:
         said.append("How good it is could not be measured yet: no vote was held out.")
-    said += crowd(view)
+    said += [*learned(view), *crowd(view)]
     return said + waiting(view, now) + list(view.notes)
 
 
@@ -110,6 +110,26 @@ def crowd(view: ProjectView) -> list[str]:
         more = f"; and {len(odd) - NAMED} more" if len(odd) > NAMED else ""
         said.append(f"Look at these annotators: {named}{more}.")
     return said
+
+
+_LEARNED = {"learned": "Learned so far on {}: {}.", "learning": "Still learning on {}, with too few votes to tell: {}.",
+            "cannot foresee yet": "On {} the model cannot foresee yet: {}."}
+
+
+def learned(view: ProjectView) -> list[str]:
+    """Whom the published version has learned, control by control."""
+    said = []
+    for control in dict.fromkeys(score.control for score in view.scores if score.learned):
+        for badge, sentence in _LEARNED.items():
+            mine = [score for score in view.scores if score.control == control and score.learned == badge]
+            if mine:
+                said.append(sentence.format(control, _named(mine)))
+    return said
+
+
+def _named(scores: Sequence[AnnotatorScore]) -> str:
+    names = ", ".join(score.name for score in scores[:NAMED])
+    return names + (f" and {len(scores) - NAMED} more" if len(scores) > NAMED else "")
 
 
 def waiting(view: ProjectView, now: datetime) -> list[str]:

@@ -115,7 +115,8 @@ class Training:
             progress(0.92, "judging")
             measure = replace(data, heldout=_heldout(project, untouched))
             verdict = judge(
-                fitted, None if published is None else published.ladder, measure, config, behind=_behind(published)
+                fitted, None if published is None else published.ladder, measure, config, behind=_behind(published),
+                earlier=self._earlier(project, published), waived=self._waived(project),
             )
         except ModelError as error:
             raise JobFailed(f"Nothing could be learned: {error}.") from error
@@ -254,6 +255,25 @@ class Training:
         if loaded is None or trained_on(loaded) != self._features.encoder_id:
             return None
         return loaded if all(tokens.shape[1] == loaded.ladder.dim for tokens in sample) else None
+
+    def _earlier(self, project: str, published: Loaded | None) -> list[tuple[str, Evidence]]:
+        """What the last published versions before this one left, newest first, by the same encoder."""
+        from model.ensemble.remembered import LAST
+
+        if published is None:
+            return []
+        tried = self._store.versions.recent(project, limit=LAST + 1, verdict=Verdict.PUBLISHED)
+        before = [version for version in tried if version.number < published.version.number
+                  and version.figures.get("encoder") == published.version.figures.get("encoder")]
+        left = ((version.name, self._registry.evidence(version)) for version in before[:LAST])
+        return [(name, evidence) for name, evidence in left if evidence is not None]
+
+    def _waived(self, project: str) -> set[str]:
+        """Annotators for whom the last candidate was held back: they hold back no second one."""
+        tried = self._store.versions.recent(project, limit=1)
+        if not tried or tried[0].verdict is not Verdict.REJECTED:
+            return set()
+        return set(tried[0].figures.get("gate", {}).get("worse_for", {}))
 
     def _last_was_rejected(self, project: str) -> bool:
         tried = self._store.versions.recent(project, limit=1)

@@ -8,6 +8,10 @@ what is shown to be gained afterwards makes up for it, so that small steps do no
 luck are not counted, and where the published one cannot be compared (another encoder, other modalities) it begins anew.
 Two versions are compared on the classes that both know, since neither should pay for what the other could not say;
 where many votes lie outside these, the new one must also not be shown worse than its own annotator prior on all votes.
+Beyond that a candidate must not be shown worse than the best of the last ten published versions by more than the
+margin (unless it is shown better than the one that answers now), nor for a single annotator by more than
+`person_margin`; see `remembered`. A person holds a version back once: after the training from scratch that follows they
+are `waived`, and the verdict says for how many people it is worse.
 With too few held-out votes or tasks the question is put to cross-validation on training votes instead, and marked so:
 the new ladder may then be `gate_margin` behind the better of the naive rungs at most, or, as a first version, not be
 shown worse than the annotator prior by more than that. Without any vote that may be scored nothing can be tested, and
@@ -16,7 +20,7 @@ the verdict says so. What predicts something that is not a number is never publi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -27,9 +31,11 @@ from model.config import LadderConfig
 from model.dataset import Dataset, TrainingSet, build_dataset
 from model.ensemble.fitting import Fit
 from model.ensemble.predictor import Ladder
+from model.ensemble.remembered import Best, best_of, worse_for
 from model.ensemble.scoring import Scored, common_classes, score_heldout
 from model.evaluate.metrics import Interval, paired_interval
 from model.evaluate.splits import task_of
+from model.quality.evidence import Evidence
 from model.spaces import ValueKind
 
 Floats = NDArray[np.float64]
@@ -49,10 +55,12 @@ class Judgement:
 
 
 def judge(
-    fit: Fit, published: Ladder | None, data: TrainingSet, config: LadderConfig, *, behind: float = 0.0
+    fit: Fit, published: Ladder | None, data: TrainingSet, config: LadderConfig, *, behind: float = 0.0,
+    earlier: Sequence[tuple[str, Evidence]] = (), waived: Collection[str] = (),
 ) -> Judgement:
     """Decide on `fit`, which was made from `data`; `published` is what it would replace, and `behind` the figure of
-    that name in the verdict that published it.
+    that name in the verdict that published it. `earlier` are published versions before that one, newest first, with
+    what they left; `waived` annotators who cannot hold this one back.
 
     `data.heldout` may hold out fewer units than `fit` was made with: those that neither version was trained on.
     """
@@ -71,6 +79,9 @@ def judge(
     else:
         old = score_heldout(published, dataset, data.tokens, data.texts)
         found = _of_versions(heldout, old, published, tasks, votes, behind, config)
+        if found.publish:
+            found = _of_the_last(found, best_of(heldout, earlier, dataset, tasks, config), config)
+            found = _of_people(found, _worse(heldout, old, published, tasks, dataset, config), waived, config)
     return found if published is None else replace(found, figures={"behind": behind, **found.figures})
 
 
@@ -156,7 +167,14 @@ def _against_ladder(
     Left out: controls without any, votes for a single class that the old one could not give, and what it answers with
     no number.
     """
-    pairs = []
+    return _join([(difference, task) for difference, task, _ in _differences(new, old, published, tasks)])
+
+
+def _differences(
+    new: Mapping[str, Scored], old: Mapping[str, Scored], published: Ladder, tasks: Codes
+) -> list[tuple[Floats, Codes, Codes]]:
+    """Of each control the differences, the tasks and the annotators."""
+    found = []
     for name in sorted(new.keys() & old.keys()):
         targets = new[name].targets
         _, common = common_classes(published.controls[name].space, targets.space)
@@ -167,8 +185,53 @@ def _against_ladder(
             here = targets.y[:, common].sum(-1) > 0.0
         here &= np.isfinite(old[name].p["served"]).all(-1)
         difference = new[name].losses_among("served", common) - old[name].losses_among("served", common)
-        pairs.append((difference[here], tasks[targets.unit[here]]))
-    return _join(pairs)
+        found.append((difference[here], tasks[targets.unit[here]], targets.annotator[here]))
+    return found
+
+
+def _worse(
+    new: Mapping[str, Scored], old: Mapping[str, Scored], published: Ladder, tasks: Codes, dataset: Dataset,
+    config: LadderConfig,
+) -> dict[str, Interval]:
+    """Annotators for whom it is shown to be worse."""
+    parts = _differences(new, old, published, tasks)
+    if not parts:
+        return {}
+    difference, task, annotator = (np.concatenate([part[at] for part in parts]) for at in range(3))
+    return worse_for(difference, task, annotator.astype(np.int64), dataset.annotators, config)
+
+
+def _of_the_last(found: Judgement, best: Best | None, config: LadderConfig) -> Judgement:
+    """The verdict with the comparison with the best of the last published versions."""
+    if best is None:
+        return found
+    interval, high = best.interval, found.figures.get("high")
+    figures = {**found.figures, "best": {"version": best.version, "compared_votes": best.votes, "among": best.among,
+                                         **_json(interval)}}
+    better_now = found.figures.get("against") == "the published version" and high is not None and high < 0.0
+    numbers = f"{interval.mean:+.4f} nats a vote, {interval.low:+.4f} to {interval.high:+.4f} on {best.votes} votes"
+    several = f"the best of the last {best.among} before it" if best.among > 1 else "the one before it"
+    if interval.exceeds(config.gate_margin) and not better_now:
+        reason = (f"It holds its own against the published version, but is shown to be worse than {best.version}, "
+                  f"{several} ({numbers}), so many small losses would add up.")
+        return Judgement(publish=False, reason=reason, figures=figures)
+    return replace(found, figures=figures)
+
+
+def _of_people(
+    found: Judgement, worse: Mapping[str, Interval], waived: Collection[str], config: LadderConfig
+) -> Judgement:
+    """The verdict with the annotators for whom it is shown to be worse; names stand in the figures alone."""
+    if not found.publish or not worse:
+        return found
+    figures = {**found.figures, "worse_for": {name: _json(interval) for name, interval in worse.items()}}
+    whom = "1 annotator" if len(worse) == 1 else f"{len(worse)} annotators"
+    said = f"for {whom} it is shown to be worse by more than {config.person_margin:.2f} nats a vote"
+    if set(worse) <= set(waived):
+        return Judgement(publish=True, figures=figures, reason=(
+            f"{found.reason} Even trained from scratch, {said}; nobody else waits for that any longer."))
+    return Judgement(publish=False, figures=figures, reason=(
+        f"On all votes together it could be published, but {said}, so it is trained from scratch first."))
 
 
 def _outside(new: Mapping[str, Scored], old: Mapping[str, Scored], published: Ladder) -> int:

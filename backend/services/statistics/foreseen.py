@@ -74,8 +74,11 @@ def _one(
 
 
 def _learning(votes: int) -> str:
-    seen = "No vote" if not votes else "1 vote" if votes == 1 else f"{votes} votes"
-    return (f"Still learning: {seen} so far could be compared with a prediction that had not seen it; "
+    if not votes:
+        return ("Still learning: each vote counts at once for what is predicted next, and how well that works is known "
+                f"when {FEWEST} of them were predicted by a version that had not seen them.")
+    were = "1 vote so far was" if votes == 1 else f"{votes} votes so far were"
+    return (f"Still learning: {were} predicted by a version that had not seen {'it' if votes == 1 else 'them'}; "
             f"from {FEWEST} on there is something to say.")
 
 

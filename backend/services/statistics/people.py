@@ -146,7 +146,7 @@ def _found(material: Material, subject: Subject) -> Found:
             drift_after=number(drifted.after[at]) if drifted is not None and changed else None,
             fault="" if fault is Fault.NONE else fault.value, fault_probability=number(wrong[at]),
             group=int(groups[at]) if groups is not None else None, predictability=predictable[at],
-            foreseen=expected[at],
+            foreseen=expected[at] if material.published is not None else None,
         ))  # fmt: skip
     return Found(subject=subject, figures=figures, pairs=pairs, by_version=by_version(subject.name, material.tried))
 

@@ -13,7 +13,9 @@ import pytest
 
 from backend.records import Verdict
 from backend.registry import Registry
+from backend.registry.registry import AUDIT, AUDITS
 from backend.store import SqlStore, open_store
+from model.ensemble.audit import audit_evidence
 from model.ensemble.ladder import Fit, Judgement, Ladder, LadderConfig, NetworkConfig, TrainingSet, fit
 from model.errors import CheckpointError
 from model.spaces import SingleChoice, Value
@@ -193,6 +195,22 @@ def test_old_checkpoints_are_removed_and_so_is_what_a_crash_left(store: SqlStore
     left = sorted(path.name.partition("-")[0] for path in (tmp_path / "models" / KEY).iterdir() if path != young)
     assert left == ["r3", "r4"]
     assert young.exists()  # somebody may be writing it
+
+
+def test_what_versions_left_for_audits_outlives_their_checkpoints(
+    store: SqlStore, tmp_path: Path, fitted: Fit
+) -> None:
+    """Later candidates are compared with them; nothing answers from such a version."""
+    registry = Registry(store=store, folder=tmp_path / "models", keep=2)
+    for _ in range(AUDITS + 2):
+        registry.save(KEY, fitted.ladder, PUBLISH, {"votes": 24}, 24, evidence=audit_evidence(fitted))
+    versions = store.versions.recent(KEY, limit=100)
+    assert [registry.evidence(version) is not None for version in versions] == [True] * AUDITS + [False] * 2
+    for version in versions[2:AUDITS]:
+        assert [each.name for each in (tmp_path / "models" / version.path).iterdir()] == [AUDIT]
+    for version in versions[:2]:
+        shutil.rmtree(tmp_path / "models" / version.path)
+    assert registry.current(KEY) is None and registry.published(KEY) is None
 
 
 def test_many_rejections_in_a_row_leave_what_answers_its_files(store: SqlStore, tmp_path: Path, fitted: Fit) -> None:

@@ -165,3 +165,16 @@ def test_what_votes_alone_say_is_there_before_any_version():
     assert any(each.startswith("Look at these annotators: Zoe ") for each in said)
     one = CrowdFigures(control="a", tasks=1, confidence=None, alpha=None)
     assert sentences.crowd(view(crowd=[one])) == ["From votes alone, 1 task has a consensus on a (Dawid-Skene)."]
+
+
+def test_whom_the_model_has_learned_is_told_by_name():
+    def score(number, learned):
+        return AnnotatorScore(annotator=str(number), name=f"Name {number}", control="tone", votes=9, accuracy=None,
+                              fault="", learned=learned)
+
+    scores = [*(score(each, "learned") for each in range(7)), score(7, "learning"), score(8, "cannot foresee yet")]
+    assert sentences.learned(view(scores=scores)) == [
+        "Learned so far on tone: Name 0, Name 1, Name 2, Name 3, Name 4 and 2 more.",
+        "Still learning on tone, with too few votes to tell: Name 7.", "On tone the model cannot foresee yet: Name 8.",
+    ]
+    assert sentences.learned(view(scores=[score(1, "")])) == []

@@ -84,7 +84,7 @@ def test_votes_without_a_prediction_are_not_counted() -> None:
         name="tone", space=SPACE, served=np.full((1, 3), np.nan), prior=np.full((1, 3), np.nan),
         votes=Votes.from_votes([Vote(unit="1", annotator="7", control="tone", value=Value.of_class("Polite"))]))
     (one,) = foreseen(cast(Any, subject))
-    assert one.votes == 0 and one.sentence.startswith("Still learning: No vote so far")
+    assert one.votes == 0 and one.sentence.startswith("Still learning: each vote counts at once")
 
 
 def test_the_way_by_version_is_oldest_first_and_survives_odd_figures() -> None:
