@@ -177,7 +177,6 @@ class TaskEncoder:
             self._failed(task, medium, str(error))
             return None
         except Exception as error:  # whatever one file does, only that file fails
-            logger.exception("Reading a medium (%s) of task %s failed", medium.modality, task)
             self._failed(task, medium, f"The file cannot be read ({type(error).__name__}).")
             return None
 
@@ -203,7 +202,8 @@ class TaskEncoder:
         except Exception as error:
             if "out of memory" in str(error).lower():
                 raise
-            logger.exception("A batch of %d media (%s) failed; they are read one by one", len(files), modality)
+            kind = type(error).__name__  # its message may quote the file
+            logger.warning("A batch of %d media (%s) failed (%s); they are read one by one", len(files), modality, kind)
         found: list[list[Piece] | ContentError] = []
         for data in files:
             try:

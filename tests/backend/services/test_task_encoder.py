@@ -184,3 +184,33 @@ def test_parts_of_a_picture_are_encoded_alone_and_its_file_is_read_once(files: F
     failures = task_encoder.failures(made)
     assert set(failures) == set(made[2:]) and "outside the picture" in failures[made[2]]
     assert small.shape[1] == outside.shape[1] == bad.shape[1]
+
+
+class Unlucky(Files):
+    """One file ends its reader with an error that nobody foresaw."""
+
+    def read(self, value: object, *, task: int | None = None) -> bytes:
+        if value == "7-schön":
+            raise UnicodeEncodeError("ascii", str(value), 5, 6, "ordinal not in range(128)")
+        return super().read(value, task=task)
+
+
+class Fragile(Pictures):
+    """Pictures of which one ends the whole batch."""
+
+    def encode(self, images: Sequence[bytes]) -> list[NDArray[np.float16] | ContentError]:
+        if b"trap" in images:
+            raise KeyError("trap")
+        return super().encode(images)
+
+
+def test_whatever_one_file_does_only_that_file_fails(caplog: pytest.LogCaptureFixture) -> None:
+    files = Unlucky(cat=b"cat", trap=b"trap", horse=b"horse")
+    mixed = TaskEncoder(
+        Words(), reader=files, images=Fragile, sounds=Sounds, names="x", seconds=Clock())  # type: ignore[arg-type]
+    odd, trap, *whole = (content("a", ("image", name)) for name in ("7-schön", "trap", "cat", "horse"))
+    tokens = mixed.encode([odd, whole[0], trap, whole[1]])
+    assert [len(one) for one in tokens] == [1, 5, 1, 5]
+    assert mixed.failures([odd, trap, *whole]) == {
+        odd: "The file cannot be read (UnicodeEncodeError).", trap: "The file cannot be read (KeyError)."}
+    assert "schön" not in caplog.text and "task 1" in caplog.text
