@@ -17,7 +17,7 @@ from demo.processes import LOOPBACK, DemoError, Service, clean_env
 VERSION = "1.23.2"
 REPOSITORY = Path(__file__).resolve().parent.parent
 VENV_VARIABLE = "POLYVOX_LABEL_STUDIO_VENV"
-FIRST_START_TIMEOUT_S = 300.0  # makes the database: about a minute on two cores
+FIRST_START_TIMEOUT_S = 600.0  # makes the database: about a minute on two idle cores
 START_TIMEOUT_S = 120.0
 
 # What a Label Studio on one person's machine asks of the internet, switched off.

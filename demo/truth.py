@@ -9,7 +9,6 @@ The bar is each annotator's commonest label, told by an oracle: the share of it 
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -104,8 +103,9 @@ def services_over(folder: Path) -> Services:
     from backend.bootstrap import build_services
     from backend.settings import Settings
 
-    torch.set_num_threads(os.cpu_count() or 1)  # the demo leaves a core to the people who label; nobody labels here
-    return build_services(Settings(data_dir=folder, control_arm_percent=0.0))
+    settings = Settings(data_dir=folder, control_arm_percent=0.0)
+    torch.set_num_threads(settings.train_threads)  # as a job process does
+    return build_services(settings)
 
 
 def measure(services: Services, *, number: int, seed: int) -> Found:
