@@ -56,10 +56,18 @@ def sentence(control: Mapping[str, Any]) -> str:
     foreseen = figures["predictability"]
     right = round(foreseen["accuracy"] * foreseen["votes"])
     said = (f"After {figures['votes']} of your labels: of {foreseen['votes']} that it had not learned from, Polyvox "
-            f"foresaw {right}.")
+            f"foresaw {right}{_beside(figures.get('foreseen') or {}, foreseen['votes'])}.")
     apart = sorted(control["leniency"], key=lambda each: float(each["given"]) - float(each["expected"]))
     if apart and apart[-1]["given"] - apart[-1]["expected"] >= CLEAR:
         most = apart[-1]
         return (f"{said} You say {most['name']} more often than the others would on the same messages "
                 f"({most['given']:.0%} against {most['expected']:.0%}).")
     return f"{said} You use the labels about as often as the others would on the same messages."
+
+
+def _beside(learned: Mapping[str, Any], votes: int) -> str:
+    """What is right without any model, beside it; "" while Polyvox does not say."""
+    share = learned.get("usual_accuracy")
+    if share is None:
+        return ""
+    return f", where always saying {learned['usual']} is right {round(share * votes)} times ({learned['badge']})"

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from demo.client import Account
 from demo.personas import PERSONAS, SLIPS
-from demo.sample import LABEL_CONFIG, TITLE, Message, load
+from demo.sample import CONTROL, LABEL_CONFIG, TITLE, Message, load
 from demo.showcase import SURE, Difference, Showcase, showcases, truth_of
 from demo.stage import LABELLED_EACH, SEED, tasks_with_annotations
 from demo.watch import label_of
@@ -67,6 +67,7 @@ class Found:
     showcases: tuple[Showcase, ...]
     named: tuple[tuple[str, str], ...]  # annotators whom the audit names, with the fault
     differing: Mapping[str, int]  # why two votes on a message differ (true cause) -> pairs of votes
+    causes: Mapping[str, int]  # what Polyvox says why votes on a message differ -> messages
 
     @property
     def holds(self) -> bool:
@@ -130,7 +131,7 @@ def measure(services: Services, *, number: int, seed: int) -> Found:
         showcases=tuple(showcases(untouched, truth)),
         named=tuple((row.name, figures.fault) for row in document.rows for figures in row.controls.values()
                     if figures.fault),
-        differing=_causes(messages, tasks, accounts, seed),
+        differing=_causes(messages, tasks, accounts, seed), causes=_said(services, key),
     )
 
 
@@ -205,6 +206,15 @@ def _causes(
     return found
 
 
+def _said(services: Services, key: str) -> dict[str, int]:
+    """Polyvox' causes of messages with differing votes."""
+    document = services.statistics.tasks(key)
+    assert document is not None, "statistics were computed just now"
+    lists = document.controls[CONTROL]
+    told = {cause: count for cause, count in lists.causes.items() if cause not in ("agreed", "cannot-tell")}
+    return {**told, "cannot-tell": lists.split - sum(told.values())}
+
+
 def _quietly(done: float, note: str) -> None:
     """Progress that nobody waits for."""
 
@@ -214,17 +224,18 @@ def tell(found: Found, console: Console) -> None:
     console.print(
         f"\n[bold]Seed {found.seed}[/bold]: {found.version} learned from {LABELLED_EACH} votes of each annotator. "
         f"{found.verdict}", soft_wrap=True, highlight=False)
-    table = Table("annotator", "untouched messages", "right", "commonest label", "points above it",
-                  f"right when {SURE:.0%} sure or more", "promise holds")
+    table = Table("who", "untouched", "right", "commonest", "points above", "right, of sure", "holds", box=None)
     for row in found.rows:
         table.add_row(
-            row.email, str(row.cells), _percent(row.accuracy), f"{row.commonest:.0%}", _points(row.gain),
+            _short(row.email), str(row.cells), _percent(row.accuracy), f"{row.commonest:.0%}", _points(row.gain),
             f"{row.right_when_sure} of {row.sure}", "yes" if row.holds else "NO",
         )
     console.print(table)
     say = f"{BARS[0]:.0%} right and {BARS[1] * 100:.0f} points above the commonest label"
-    console.print(f"Promised of each: {say}. In brackets: 95 % intervals. Simulated annotators depart from their own "
-                  f"rule on {SLIPS:.0%} of the messages.", soft_wrap=True, highlight=False)
+    console.print(f"Untouched: messages that they have not labelled; commonest: share of their commonest label among "
+                  f"these; sure: with a confidence of {SURE:.0%} or more; in brackets: 95 % intervals. Promised of "
+                  f"each: {say}. Simulated annotators depart from their "
+                  f"own rule on {SLIPS:.0%} of the messages.", soft_wrap=True, highlight=False)
     console.print(f"Showcases, on messages that nobody has labelled ({len(found.showcases)} of 3):", highlight=False)
     for case in found.showcases:
         console.print(f'  "{case.difference.text}"', markup=False, soft_wrap=True, highlight=False)
@@ -234,12 +245,20 @@ def tell(found: Found, console: Console) -> None:
     named = ", ".join(f"{name} ({fault})" for name, fault in found.named) or "nobody"
     console.print(f"Named by the audit: {named}. Nobody has a fault.", highlight=False)
     pairs = ", ".join(f"{count} by {cause}" for cause, count in found.differing.items())
-    console.print(f"Pairs of votes that differ: {sum(found.differing.values())} ({pairs}).", highlight=False)
+    console.print(f"Pairs of votes that differ: {sum(found.differing.values())} (truly {pairs}).", highlight=False)
+    said = ", ".join(f"{count} {cause}" for cause, count in found.causes.items())
+    console.print(f"Messages with differing votes: {sum(found.causes.values())} (Polyvox says {said}; with two or "
+                  "three votes on a message much cannot be told).", soft_wrap=True, highlight=False)
+
+
+def _short(email: str) -> str:
+    """"ada" of "simulated.ada@example.com"."""
+    return email.partition("@")[0].rpartition(".")[2]
 
 
 def _percent(interval: Interval) -> str:
-    return f"{interval.mean:.0%} [{interval.low:.0%}, {min(interval.high, 1.0):.0%}]"
+    return f"{interval.mean:.0%} [{interval.low * 100:.0f}, {min(interval.high, 1.0) * 100:.0f}]"
 
 
 def _points(interval: Interval) -> str:
-    return f"{interval.mean * 100:+.0f} [{interval.low * 100:+.0f}, {interval.high * 100:+.0f}]"
+    return f"{interval.mean * 100:+.0f} [{interval.low * 100:.0f}, {interval.high * 100:.0f}]"

@@ -38,6 +38,13 @@ def test_nothing_is_said_before_a_training_has_looked() -> None:
     assert greeter.news().startswith("After 14 of your labels: of 8 ")
 
 
+def test_their_commonest_label_stands_beside_it() -> None:
+    now = profile(30, foreseen=24)
+    (control,) = now["controls"].values()
+    control["figures"]["foreseen"] = {"badge": "learned", "usual": "Neutral", "usual_accuracy": 0.5}
+    assert "foresaw 18, where always saying Neutral is right 12 times (learned)." in Greeter(lambda: now).news()
+
+
 def test_a_small_difference_is_none() -> None:
     greeter = Greeter(lambda: profile(12, foreseen=12, given=0.35))
     assert "about as often as the others" in greeter.news()

@@ -51,14 +51,18 @@ def test_three_showcases_are_sure_and_true(found: truth.Found) -> None:
 def test_nobody_is_named_and_most_differences_are_two_rules(found: truth.Found) -> None:
     assert found.named == ()
     assert found.differing["two rules"] > 5 * found.differing["a slip"] > 0
+    assert found.causes["cannot-tell"] >= 0 and "careless" not in found.causes
+    assert found.causes.get("slip", 0) < found.causes.get("habit", 0) + found.causes.get("readings", 0)
 
 
 def test_the_table_says_all_of_it(found: truth.Found, capsys: pytest.CaptureFixture[str]) -> None:
-    truth.tell(found, Console(width=200))
+    truth.tell(found, Console(width=80))
     shown = capsys.readouterr().out
     for row in found.rows:
-        assert row.email in shown and f"{row.accuracy.mean:.0%} [" in shown and f"{row.commonest:.0%}" in shown
+        name = row.email.removeprefix("simulated.").removesuffix("@example.com")
+        assert name in shown and f"{row.accuracy.mean:.0%} [" in shown and f"{row.commonest:.0%}" in shown
     assert "3 of 3" in shown and "Named by the audit: nobody" in shown
+    assert "…" not in shown, "it fits a narrow terminal"
 
 
 def test_a_number_of_seeds_below_one_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
