@@ -16,7 +16,6 @@ from demo.showcase import SURE, truth_of
 from demo.stage import LABELLED_EACH, SEED
 from model.config import LadderConfig
 
-
 pytestmark = pytest.mark.timeout(900)  # half a minute on an idle core
 
 
