@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from backend.errors import LabelConfigError
-from backend.labeling import in_control_arm, task_in_control_arm
+from backend.labeling import in_control_arm, parse_config, task_in_control_arm
 from tests.backend.encoders import WordHashEncoder
 from tests.backend.services.politeness import (
     CONFIG,
@@ -80,8 +80,9 @@ def test_scores_are_the_confidence_of_the_value(shop: Workshop) -> None:
     loaded = shop.registry.published(KEY)
     assert loaded is not None
     (one,) = ask(shop, task(45))
-    expected = loaded.ladder.predict(
-        shop.features.texts([texts()[44]]), ["1", "2", "3"], units=["45"], texts=[texts()[44]])["politeness"]
+    moved = shop.prediction.newcomers.of(KEY, loaded, parse_config(CONFIG), "123")
+    expected = loaded.ladder.predict(shop.features.texts([texts()[44]]), ["1", "2", "3"], units=["45"],
+                                     texts=[texts()[44]], newcomers=moved)["politeness"]
     for index, prediction in enumerate(one[:3]):
         assert prediction["score"] == pytest.approx(expected.served[0, index].max(), abs=1e-3)
     assert one[-1]["score"] == pytest.approx(expected.consensus[0].max(), abs=0.1)  # sampled
