@@ -75,9 +75,19 @@ def why(row: TaskRow, names: Names) -> str:
 
 def _vote(vote: DifferingVote, names: Names) -> str:
     who = names.name(vote.annotator)
+    says, said, where, others = _words(vote)
     if vote.cause == "slip":
-        return f"{who} said {vote.given}, which looks like a slip: the others come to {vote.instead}."
+        return f"{who} {said}, which looks like a slip: {others}."
     times, of = round(vote.times), round(vote.of)
     often = "usually" if vote.times >= 0.5 * vote.of else "often" if vote.times >= 0.2 * vote.of else "sometimes"
     share = f" ({number(times)} of {number(of)})" if 0 < times <= of else ""
-    return f"{who} {often} says {vote.given} where others say {vote.instead}{share}."
+    return f"{who} {often} {says} where others {where}{share}."
+
+
+def _words(vote: DifferingVote) -> tuple[str, str, str, str]:
+    """What somebody says and said, what others say and come to; with several choices, the one in question."""
+    if vote.given.startswith("with ") and vote.instead == f"without {vote.given[5:]}":
+        return f"chooses {vote.given[5:]}", f"chose {vote.given[5:]}", "do not", "most others did not"
+    if vote.given.startswith("without ") and vote.instead == f"with {vote.given[8:]}":
+        return f"leaves out {vote.given[8:]}", f"left out {vote.given[8:]}", "choose it", "most others chose it"
+    return f"says {vote.given}", f"said {vote.given}", f"say {vote.instead}", f"most others say {vote.instead}"

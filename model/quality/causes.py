@@ -19,7 +19,8 @@ of its unit. What an annotator's own out-of-sample model expects, as odds agains
 multiplies everything that is meant (all but the slip).
 
 A cause is named where its share of the four reaches `BAR`; on units with few votes it takes `OVERWHELMING`. Nothing is
-called the habit of somebody who shares few units with others, or who did not do it several times elsewhere.
+called the habit of somebody who shares few units with others, or who did not do it several times elsewhere; and nothing a
+slip that somebody else on the unit says as well.
 benchmarks/disagreements.py measures what that comes to.
 
 Shape legend: U units, A annotators, C classes, N votes, D dissenting votes, S shares of readers.
@@ -34,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.crowd.answers import AnswerMatrix
+from model.crowd.sums import class_totals
 from model.quality.habits import Habits, count, fit_habits
 from model.quality.readings import SHARES, Readings, Votes, read
 
@@ -219,6 +221,8 @@ def _named(differing: _Differing, share: Floats, times: Floats) -> Codes:
     bar = np.repeat(np.where(few, OVERWHELMING, BAR)[:, None], 3, axis=1)
     unknown = (common[people[differing.rows]] < ENOUGH_COMMON) | (times < SEEN_BEFORE)
     bar[unknown, 0] = np.inf
+    same = class_totals(answers, np.ones(len(answers)))[answers.unit[differing.rows], differing.label]
+    bar[same > 1.0, 2] = np.inf  # somebody else says so too
     best = share[:, :3].argmax(axis=1)
     at = np.arange(len(best))
     clear = share[at, best] >= bar[at, best]

@@ -27,6 +27,7 @@ MOST_SLIPS = 0.1  # of a person's votes; whatever is more frequent is no slip
 _EXCESS = np.array([0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97])
 _PRIOR, _PRIOR_CELLS = 0.1, 20.0  # share of cells that are habits before any is seen, and how many cells it counts for
 _SLIPS, _SLIP_VOTES = 0.04, 50.0  # the same for slips
+_TRIMS = 5  # rounds in which cells that stand out are left out
 _FEW = 0.3  # share of the votes whose givers say something least: what they say, nearly everybody does
 _SILENT = 0.05  # votes below which a cell counts as never said
 
@@ -92,9 +93,12 @@ def fit_habits(counts: Floats, before: Habits | None) -> Habits:
 
 
 def _slips(said: Floats, votes: Floats, c: int) -> float:
-    """Rate of slips to one other class: the lower half of all cells, shrunk to `_SLIPS`, at most `MOST_SLIPS`."""
-    order = np.argsort((said + 1e-9) / (votes + 1e-6))[: max((len(said) + 1) // 2, 1)]
-    rate = (said[order].sum() + _SLIPS / (c - 1) * _SLIP_VOTES) / (votes[order].sum() + _SLIP_VOTES)
+    """Rate of slips to one other class, from all cells but those that stand out; shrunk, and at most `MOST_SLIPS`."""
+    kept, each = np.ones(len(said), np.bool_), _SLIPS / (c - 1)
+    rate = each
+    for _ in range(_TRIMS):
+        rate = (said[kept].sum() + each * _SLIP_VOTES) / (votes[kept].sum() + _SLIP_VOTES)
+        kept = said <= votes * rate + 3.0 * np.sqrt(votes * rate) + 1.0
     return float(min(rate, MOST_SLIPS / (c - 1)))
 
 

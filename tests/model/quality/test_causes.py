@@ -187,3 +187,11 @@ def test_many_tasks_take_little_time():
     begun = time.process_time()
     causes(answers, belief)
     assert time.process_time() - begun < 2.0
+
+
+def test_what_two_people_say_alike_is_no_slip_of_theirs():
+    label = np.repeat(np.arange(120)[:, None] % 3, 5, axis=1)
+    label[::10, 1] = (label[::10, 1] + 1) % 3  # slips, so that the rate is known
+    label[5, 3:] = (label[5, 3:] + 1) % 3
+    found = explain(full(label))
+    assert (found.vote[[28, 29]] != CODE[Cause.SLIP]).all() and found.vote[1] == CODE[Cause.SLIP]

@@ -1,0 +1,83 @@
+"""Causes in the documents: habits by name, slips among the flags, habits not flagged for what the others say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from backend.services.statistics.documents import ReasonKind
+from model.spaces import Value
+from tests.backend.services.statistics.crowds import CLASSES, KEY, Project, vote
+
+HABIT = "6"  # calls C what the others call B
+SLIPS = {(4, "1"), (31, "2"), (52, "3"), (73, "4"), (94, "5")}
+
+
+def planted(project: Project, tasks: int = 120) -> None:
+    """Six who agree, but for one habit and five slips."""
+    rng = np.random.default_rng(11)
+    truth = rng.integers(3, size=tasks)
+    votes = []
+    for task in range(tasks):
+        for who in ("1", "2", "3", "4", "5", HABIT):
+            code = int(truth[task])
+            if (task, who) in SLIPS:
+                code = (code + 1) % 3
+            if who == HABIT and code == 1 and rng.random() < 0.8:
+                code = 2
+            votes.append(vote(task, who, Value.of_class(CLASSES[code]), len(votes), lead=float(rng.uniform(3, 6))))
+    project.give(votes)
+    project.run()
+
+
+def test_habits_and_slips_are_named_and_flags_follow(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    planted(project)
+    document, flags = project.statistics.tasks(KEY), project.statistics.flags(KEY)
+    assert document is not None and flags is not None
+    lists = document.controls["label"]
+    assert set(lists.causes) <= {"agreed", "habit", "readings", "slip", "cannot-tell"}
+    assert lists.split == sum(n for cause, n in lists.causes.items() if cause != "agreed")
+    assert set(lists.habits) == {HABIT} and lists.habits[HABIT] == lists.causes["habit"] > 20
+    rows = {case.row.task: case.row for case in lists.divided}
+    habits = [each for row in rows.values() for each in row.differing if each.cause == "habit"]
+    assert all((each.annotator, each.given, each.instead) == (HABIT, "C", "B") for each in habits)
+    assert all(0.6 < each.times / each.of < 0.95 for each in habits)
+    slips = {(row.task, each.annotator) for row in rows.values() for each in row.differing if each.cause == "slip"}
+    assert len(slips & SLIPS) >= 4
+    flagged = {(row.task, row.annotator): row for row in flags.rows}
+    assert slips <= set(flagged)
+    assert all(flagged[each].cause == "slip" and flagged[each].expected and flagged[each].reasons for each in slips)
+    by_habit = [flag for flag in flags.rows if flag.cause == "habit"]
+    assert all(ReasonKind.OTHERS not in {reason.kind for reason in flag.reasons} for flag in by_habit)
+
+
+def test_a_single_vote_and_two_votes_say_nothing(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.give([vote(1, "1", Value.of_class("A"), 1), vote(2, "1", Value.of_class("A"), 2),
+                  vote(2, "2", Value.of_class("B"), 3)])  # fmt: skip
+    project.run()
+    document = project.statistics.tasks(KEY)
+    assert document is not None
+    lists = document.controls["label"]
+    assert (lists.causes, lists.split, lists.few) == ({"cannot-tell": 2}, 1, 1)
+    assert lists.habits == {} and lists.divided == ()
+
+
+def test_several_choices_have_causes_by_choice(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    rng = np.random.default_rng(12)
+    votes = []
+    for task in range(120):
+        there = [name for name in ("x", "y") if rng.random() < 0.5]
+        for who in ("1", "2", "3", "4", "5"):
+            said = [name for name in there if who != "5" or name != "y" or rng.random() < 0.2]
+            votes.append(vote(task, who, Value.of_classes(said), len(votes), control="topics"))
+    project.give(votes)
+    project.run()
+    document = project.statistics.tasks(KEY)
+    assert document is not None
+    differing = [each for case in document.controls["topics"].divided for each in case.row.differing]
+    assert {(each.annotator, each.given, each.instead, each.cause) for each in differing} == {
+        ("5", "without y", "with y", "habit")}
