@@ -19,8 +19,8 @@ of its unit. What an annotator's own out-of-sample model expects, as odds agains
 multiplies everything that is meant (all but the slip).
 
 A cause is named where its share of the four reaches `BAR`; on units with few votes it takes `OVERWHELMING`. Nothing is
-called the habit of somebody who shares few units with others, or who did not do it several times elsewhere; and nothing a
-slip that somebody else on the unit says as well.
+called the habit of somebody who shares few units with others, or who did not do it several times elsewhere; nothing is
+called a slip that more than a quarter of the votes on the unit say (`ALIKE`).
 benchmarks/disagreements.py measures what that comes to.
 
 Shape legend: U units, A annotators, C classes, N votes, D dissenting votes, S shares of readers.
@@ -48,6 +48,7 @@ OVERWHELMING = 0.99
 ENOUGH_VOTES = 5  # on a unit
 ENOUGH_COMMON = 20  # units that an annotator shares with others
 SEEN_BEFORE = 2.5  # times that somebody said the same elsewhere: three, since votes are counted by what units may be
+ALIKE = 0.25  # of the votes on a unit; one vote is always fewer
 _ROUNDS = 8
 _LIMIT = 2.3  # nats that an own model may add or take
 _BY_CONTENT = 0.01  # prior probability of a habit that only the content shows
@@ -222,7 +223,7 @@ def _named(differing: _Differing, share: Floats, times: Floats) -> Codes:
     unknown = (common[people[differing.rows]] < ENOUGH_COMMON) | (times < SEEN_BEFORE)
     bar[unknown, 0] = np.inf
     same = class_totals(answers, np.ones(len(answers)))[answers.unit[differing.rows], differing.label]
-    bar[same > 1.0, 2] = np.inf  # somebody else says so too
+    bar[same > np.maximum(ALIKE * on[differing.rows], 1.0), 2] = np.inf  # others say so too
     best = share[:, :3].argmax(axis=1)
     at = np.arange(len(best))
     clear = share[at, best] >= bar[at, best]
