@@ -20,7 +20,7 @@ multiplies everything that is meant (all but the slip).
 
 A cause is named where its share of the four reaches `BAR`; on units with few votes it takes `OVERWHELMING`. Nothing is
 called the habit of somebody who shares few units with others, or who did not do it several times elsewhere; nothing is
-called a slip that more than a quarter of the votes on the unit say (`ALIKE`).
+called a slip that more than a quarter of the votes on the unit say (`ALIKE`), habits not counted.
 benchmarks/disagreements.py measures what that comes to.
 
 Shape legend: U units, A annotators, C classes, N votes, D dissenting votes, S shares of readers.
@@ -35,7 +35,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.crowd.answers import AnswerMatrix
-from model.crowd.sums import class_totals
 from model.quality.habits import Habits, count, fit_habits
 from model.quality.readings import SHARES, Readings, Votes, read
 
@@ -222,7 +221,8 @@ def _named(differing: _Differing, share: Floats, times: Floats) -> Codes:
     bar = np.repeat(np.where(few, OVERWHELMING, BAR)[:, None], 3, axis=1)
     unknown = (common[people[differing.rows]] < ENOUGH_COMMON) | (times < SEEN_BEFORE)
     bar[unknown, 0] = np.inf
-    same = class_totals(answers, np.ones(len(answers)))[answers.unit[differing.rows], differing.label]
+    cell = answers.cell[differing.rows]  # votes that say the same, but for those who say so by habit
+    same = np.bincount(cell, share[:, 0] < BAR, minlength=int(cell.max(initial=0)) + 1)[cell]
     bar[same > np.maximum(ALIKE * on[differing.rows], 1.0), 2] = np.inf  # others say so too
     best = share[:, :3].argmax(axis=1)
     at = np.arange(len(best))
