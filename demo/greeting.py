@@ -14,6 +14,7 @@ import requests
 from demo.watch import Login
 
 MILESTONES = (12, 30, 60)
+COMMON = 10  # messages that somebody else labelled too, from which on people are compared
 CLEAR = 0.1  # a share of labels that differs from what was to be expected by less than this is not spoken of
 
 
@@ -57,12 +58,21 @@ def sentence(control: Mapping[str, Any]) -> str:
     right = round(foreseen["accuracy"] * foreseen["votes"])
     said = (f"After {figures['votes']} of your labels: of {foreseen['votes']} that it had not learned from, Polyvox "
             f"foresaw {right}{_beside(figures.get('foreseen') or {}, foreseen['votes'])}.")
-    apart = sorted(control["leniency"], key=lambda each: float(each["given"]) - float(each["expected"]))
-    if apart and apart[-1]["given"] - apart[-1]["expected"] >= CLEAR:
-        most = apart[-1]
-        return (f"{said} You say {most['name']} more often than the others would on the same messages "
-                f"({most['given']:.0%} against {most['expected']:.0%}).")
-    return f"{said} You use the labels about as often as the others would on the same messages."
+    return f"{said} {_habit(control)}"
+
+
+def _habit(control: Mapping[str, Any]) -> str:
+    """How they use the labels; beside the others only where others labelled the same messages."""
+    common = max((int(each["common"]) for each in control["nearest"]), default=0)
+    apart = max(control["leniency"], key=lambda each: float(each["given"]) - float(each["expected"]))
+    if common < COMMON:
+        most = max(control["leniency"], key=lambda each: float(each["given"]))
+        return (f"You say {most['name']} most often ({most['given']:.0%}); with too few messages that others labelled "
+                "too, how that is beside them cannot be told.")
+    if apart["given"] - apart["expected"] >= CLEAR:
+        return (f"You say {apart['name']} more often than the others would on the same messages "
+                f"({apart['given']:.0%} against {apart['expected']:.0%}).")
+    return "You use the labels about as often as the others would on the same messages."
 
 
 def _beside(learned: Mapping[str, Any], votes: int) -> str:

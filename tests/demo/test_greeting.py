@@ -7,13 +7,15 @@ from typing import Any
 from demo.greeting import Greeter
 
 
-def profile(votes: int, *, foreseen: int | None, accuracy: float = 0.75, given: float = 0.5) -> dict[str, Any]:
+def profile(
+    votes: int, *, foreseen: int | None, accuracy: float = 0.75, given: float = 0.5, common: int = 20
+) -> dict[str, Any]:
     predictability = None if foreseen is None else {"votes": foreseen, "accuracy": accuracy}
     leniency = [
         {"name": "Polite", "given": 1 - given, "expected": 0.7}, {"name": "Impolite", "given": given, "expected": 0.3},
     ]
     figures = {"votes": votes, "predictability": predictability}
-    return {"controls": {"politeness": {"figures": figures, "leniency": leniency}}}
+    return {"controls": {"politeness": {"figures": figures, "leniency": leniency, "nearest": [{"common": common}]}}}
 
 
 def test_after_12_30_and_60_labels_one_sentence_each() -> None:
@@ -48,3 +50,8 @@ def test_their_commonest_label_stands_beside_it() -> None:
 def test_a_small_difference_is_none() -> None:
     greeter = Greeter(lambda: profile(12, foreseen=12, given=0.35))
     assert "about as often as the others" in greeter.news()
+
+
+def test_nobody_is_compared_on_messages_that_nobody_else_labelled() -> None:
+    said = Greeter(lambda: profile(12, foreseen=12, given=0.6, common=3)).news()
+    assert "You say Impolite most often (60%)" in said and "cannot be told" in said and "than the others" not in said
