@@ -65,6 +65,7 @@ class LadderConfig:
     confusion_strength: float = 4.0  # pseudo-votes that pull each row of a confusion matrix to everybody's
     stack_strength: float = 20.0  # pseudo-votes that pull the rung weights to their prior
     bias_strength: float = 20.0  # pseudo-votes that pull an annotator's calibration bias to none
+    floor: bool = True  # what is served is mixed for each annotator (`model.ensemble.floor`)
     min_heldout_votes: int = 40  # below this the gate looks at cross-validation on training votes
     min_heldout_tasks: int = 20  # the same, for the tasks that these votes are on
     gate_level: float = 0.95  # of the gate's paired interval

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from model.coldstart.people import People
 from model.ensemble.consensus import majority
+from model.ensemble.floor import Floor
 from model.ensemble.gaps import Gaps
 from model.ensemble.given import GivenVotes
 from model.ensemble.pooled import Pooled
@@ -50,21 +51,39 @@ class ControlState:
     spread: float  # sigma of `consensus`
     gaps: Gaps | None = None  # None in a checkpoint from before there was any
     people: People | None = None  # what newcomers are compared with; None as above
+    floor: Floor | None = None  # the same
 
     def answer(self, rungs: Mapping[str, Floats], votes: GivenVotes) -> Answers:
         """From the scores of rungs (B, P + 1, C) and the votes on the units."""
         known, strangers = len(self.panel), len(votes.strangers)
         scores, wide = self.stack.pool(rungs), dict(rungs)  # (B, P + 1, C)
+        content = {name: rungs[name] for name in RUNGS}
+        served = scores if self.floor is None else self.floor.serve(self.space, scores, content)
         source = np.minimum(np.arange(known + strangers + 1), known)  # (R,)
         if strangers:
-            scores, wide = scores[:, source], {name: array[:, source] for name, array in rungs.items()}
+            scores, served = scores[:, source], served[:, source]
+            wide = {name: array[:, source] for name, array in rungs.items()}
         if self.gaps is not None:
             wide["others"] = self.gaps.others(votes, source)
             if self.gaps.factors is not None:
                 wide["factors"] = self.gaps.factors.scores(scores, votes, source)
             if votes.has.any():
-                scores = self.gaps.pool(scores, wide, votes, source)
-        return Answers(state=self, votes=votes, scores=scores, rungs=wide)
+                served = self._given(served, self.gaps.pool(scores, wide, votes, source), votes, source)
+        return Answers(state=self, votes=votes, scores=served, rungs=wide)
+
+    def _given(self, alone: Floats, pooled: Floats, votes: GivenVotes, source: NDArray[np.int64]) -> Floats:
+        """Scores (B, R, C): `alone`, where nobody else voted; elsewhere the stacks of the gaps, on their floor."""
+        if self.gaps is None or self.gaps.share is None or self.floor is None:
+            mixed = pooled
+        else:
+            mixed = self.floor.serve_gaps(self.space, self.gaps.share[source], pooled, alone, source)
+        return np.where(self.gaps_seen(votes)[..., None], mixed, alone)
+
+    @staticmethod
+    def gaps_seen(votes: GivenVotes) -> NDArray[np.bool_]:
+        """(B, R): where somebody else voted."""
+        has = np.concatenate([votes.has, np.zeros((len(votes.has), 1), np.bool_)], 1)
+        return np.asarray(votes.has.sum(1)[:, None] > has)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from model.dataset import Dataset, TrainingSet, build_dataset
 from model.ensemble.consensus import fit_spread
 from model.ensemble.control import ControlState
 from model.ensemble.crossfit import CrossFit, crossfit
+from model.ensemble.floor import FloorFit, fit_floor
 from model.ensemble.gap_rungs import OutOfSample
 from model.ensemble.gaps import Gaps, fit_gaps
 from model.ensemble.latent import fit_latent
@@ -31,6 +32,7 @@ from model.numbers import NumberBins, to_json
 from model.qumab.batches import TokenStore
 
 Progress = Callable[[float, str], None]
+Floats = NDArray[np.float64]
 
 
 def silent(fraction: float, note: str) -> None:
@@ -78,15 +80,15 @@ def fit(
         progress=lambda share: progress(0.05 + 0.85 * share, "training"),
     )
     progress(0.92, "stacking and calibrating")
-    controls = {name: _fit_control(dataset, name, features, store.dim, result, config) for name in dataset.controls}
-    controls = {name: _with_people(dataset, name, features, state) for name, state in controls.items()}
+    found = {name: _fit_control(dataset, name, features, store.dim, result, config) for name in dataset.controls}
+    controls = {name: _with_people(dataset, name, features, each.state) for name, each in found.items()}
     ladder = Ladder(
         annotators=dataset.annotators, controls=controls, committee=result.committee, dim=store.dim, config=config,
         learned=result.learned, begun=result.begun, seen=result.seen,
     )
     progress(0.95, "scoring on held-out units")
     heldout, gaps = score_both(ladder, dataset, data)
-    every = {name: _cross_validated(item, len(dataset.annotators), config) for name, item in result.votes.items()}
+    every = {name: _cross_validated(item, found[name].served) for name, item in result.votes.items()}
     cross = {name: item.select(item.targets.scored) for name, item in every.items()}
     figures = _figures(dataset, ladder, result, heldout, cross, gaps)
     figures["seconds"] = time.monotonic() - started
@@ -97,9 +99,17 @@ def fit(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fitted:
+    """A control, and the scores (N, C) that it would have served its votes with had it not seen their fold."""
+
+    state: ControlState
+    served: Floats
+
+
 def _fit_control(
     dataset: Dataset, name: str, features: NDArray[np.float32], dim: int, result: CrossFit, config: LadderConfig
-) -> ControlState:
+) -> _Fitted:
     """The rungs fitted again on all training votes, and the stack on their out-of-sample scores or as it was kept."""
     learn = dataset.rows(name, ~dataset.heldout)
     people, surface = len(dataset.annotators), features.shape[1] > dim
@@ -107,18 +117,23 @@ def _fit_control(
     prior = fit_prior(learn, people, config.prior_strength)
     latent = fit_latent(learn, people, config.confusion_strength)
     panel = np.bincount(dataset.controls[name].annotator, minlength=people)[:people] > 0
+    scored = item.targets.scored
+    stack = _stack(item, scored, people, config) if kept is None else kept.stack
+    floor, served = _floor(dataset, name, item, stack, config)
     if kept is not None and kept.gaps is not None:
         pooled = fit_pooled(features, learn, people, result.penalties[name], kept.pooled, surface=surface)
-        return replace(kept, prior=prior, pooled=pooled, panel=panel, gaps=replace(kept.gaps, latent=latent))
-    stack = _stack(item, item.targets.scored, people, config)
-    scored = item.targets.scored
+        return _Fitted(served=served, state=replace(
+            kept, prior=prior, pooled=pooled, panel=panel, gaps=replace(kept.gaps, latent=latent),
+            floor=None if floor is None else floor.floor,
+        ))
     pooled_scores = stack.pool_votes({r: s[scored] for r, s in item.rungs.items()}, item.targets.annotator[scored])
-    return ControlState(
+    return _Fitted(served=served, state=ControlState(
         space=learn.space, prior=prior, stack=stack, panel=panel,
         pooled=fit_pooled(features, learn, people, result.penalties[name], surface=surface),
         spread=fit_spread(learn.space, pooled_scores, item.targets.unit[scored], item.targets.y[scored]),
-        gaps=fit_gaps(item, latent, stack, scored, people, config),
-    )
+        gaps=fit_gaps(item, latent, stack, scored, people, config, floor),
+        floor=None if floor is None else floor.floor,
+    ))
 
 
 def _with_people(
@@ -140,16 +155,31 @@ def _stack(item: OutOfSample, rows: NDArray[np.bool_], people: int, config: Ladd
     )
 
 
-def _cross_validated(item: OutOfSample, people: int, config: LadderConfig) -> Scored:
-    """Probabilities of training votes, each by rungs and a stack that were fitted without its fold."""
-    targets, space = item.targets, item.targets.space
+def _floor(
+    dataset: Dataset, name: str, item: OutOfSample, stack: Stack, config: LadderConfig
+) -> tuple[FloorFit | None, Floats]:
+    """The floor, where there is to be one; and out-of-sample scores (N, C) of what is served."""
+    people, targets = len(dataset.annotators), item.targets
+    without = {
+        int(fold): _stack(item, targets.scored & (item.fold != fold), people, config) for fold in np.unique(item.fold)
+    }
+    if config.floor and len(targets):
+        found = fit_floor(
+            item, stack, without, lambda fold: dataset.rows(name, ~dataset.heldout & (dataset.fold != fold)), people
+        )
+        return found, found.served
     served = np.empty(targets.y.shape, np.float64)
-    for fold in np.unique(item.fold):
+    for fold, each in without.items():
         here = item.fold == fold
-        stack = _stack(item, targets.scored & ~here, people, config)
-        served[here] = stack.pool_votes({r: s[here] for r, s in item.rungs.items()}, targets.annotator[here])
+        served[here] = each.pool_votes({r: s[here] for r, s in item.rungs.items()}, targets.annotator[here])
+    return None, served
+
+
+def _cross_validated(item: OutOfSample, served: Floats) -> Scored:
+    """Probabilities of training votes, each by rungs and a stack that were fitted without its fold."""
     ways = {"served": served, **item.rungs}
-    return Scored(targets=targets, p={way: to_probabilities(space, scores) for way, scores in ways.items()})
+    space = item.targets.space
+    return Scored(targets=item.targets, p={way: to_probabilities(space, scores) for way, scores in ways.items()})
 
 
 def _gap_figures(gaps: Gaps | None, scored: Scored) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from model.config import LadderConfig
 from model.ensemble.consensus import fit_spread
 from model.ensemble.factors import PRECISIONS, Factors, fit_factors
+from model.ensemble.floor import GAP_PRIOR, FloorFit, lost_by, shares
 from model.ensemble.gap_rungs import OutOfSample
 from model.ensemble.given import GivenVotes
 from model.ensemble.latent import LatentClasses
@@ -42,6 +43,7 @@ class Gaps:
     many: Stack
     spread: float  # sigma of `consensus` where there are given votes
     factors: Factors | None = None  # None in a checkpoint from before there was any
+    share: Floats | None = None  # (P + 1, 3) of `floor` where others voted; None without a floor
 
     def others(self, votes: GivenVotes, source: NDArray[np.int64]) -> Floats:
         """Scores of the latent classes, (B, R, C); `source` (R,) is whose matrix answers."""
@@ -62,13 +64,31 @@ class Gaps:
 
 
 def fit_gaps(
-    item: OutOfSample, latent: LatentClasses, alone: Stack, rows: NDArray[np.bool_], people: int, config: LadderConfig
+    item: OutOfSample, latent: LatentClasses, alone: Stack, rows: NDArray[np.bool_], people: int, config: LadderConfig,
+    floor: FloorFit | None = None,
 ) -> Gaps:
     """Stacks on the votes of a mask (N,), where `alone` is that for units without votes; without any vote that sees
     another one they are their prior."""
     item, factors = with_factors(item, alone.pool_votes(item.rungs, item.targets.annotator), people, config.seed)
     few, many = fit_gap_stacks(item, rows, people, config)
-    return Gaps(latent=latent, few=few, many=many, spread=_spread(item, rows, few, many), factors=factors)
+    return Gaps(
+        latent=latent, few=few, many=many, spread=_spread(item, rows, few, many), factors=factors,
+        share=None if floor is None else _share(item, rows, floor, few, many, people),
+    )
+
+
+def _share(
+    item: OutOfSample, rows: NDArray[np.bool_], floor: FloorFit, few: Stack, many: Stack, people: int
+) -> Floats:
+    """How each annotator's answer is mixed where others voted, (P + 1, 3); each vote counts once."""
+    targets, total = item.targets, np.zeros((people + 1, len(GAP_PRIOR)))
+    for index, visible in enumerate(item.visible):
+        weight = targets.weight * (rows & (visible.count > 0)) / len(item.visible)
+        ways = pool_visible(item, index, floor.served, few, many), floor.served, floor.frequencies
+        total += lost_by(targets.annotator, [losses(targets.space, way, targets.y) * weight for way in ways], people)
+    share = shares(GAP_PRIOR, total)
+    share[-1] = np.eye(len(GAP_PRIOR))[0]
+    return share
 
 
 def with_factors(item: OutOfSample, base: Floats, people: int, seed: int) -> tuple[OutOfSample, Factors]:

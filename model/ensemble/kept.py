@@ -48,7 +48,8 @@ def _widened(state: ControlState, people: int) -> ControlState:
             own=None if state.pooled.own is None else rows_for(state.pooled.own, people),
         ),
         gaps=replace(
-            state.gaps, few=_of_more(state.gaps.few, people), many=_of_more(state.gaps.many, people),
+            state.gaps, share=None if state.gaps.share is None else rows_for(state.gaps.share, people),
+            few=_of_more(state.gaps.few, people), many=_of_more(state.gaps.many, people),
             factors=replace(state.gaps.factors, weight=rows_for(state.gaps.factors.weight, people)),
         ),
     )

@@ -22,6 +22,7 @@ from model.config import LadderConfig
 from model.dataset import Tokens, check_tokens
 from model.ensemble.control import GAP_RUNGS, RUNGS, ControlPrediction, ControlState
 from model.ensemble.factors import Factors
+from model.ensemble.floor import Floor
 from model.ensemble.gaps import Gaps
 from model.ensemble.given import GivenVotes, given_votes, no_votes
 from model.ensemble.latent import LatentClasses
@@ -255,12 +256,14 @@ def _arrays(state: ControlState) -> checkpoint.Arrays:
         "gaps.prior": state.gaps.latent.prior, "gaps.confusion": state.gaps.latent.confusion,
         "gaps.few": state.gaps.few.bias, "gaps.many": state.gaps.many.bias,
         **({} if state.gaps.factors is None else {"gaps.factors": state.gaps.factors.weight}),
+        **({} if state.gaps.share is None else {"gaps.share": state.gaps.share}),
     }
     own = {} if state.pooled.own is None else {"pooled.own": state.pooled.own}
     people = {} if state.people is None else {
         "people.basis": state.people.basis, "people.weight": state.people.weight,
     }
-    return gaps | own | people | {
+    floor = {} if state.floor is None else {f"floor.{key}": getattr(state.floor, key) for key in Floor.__slots__}
+    return gaps | own | people | floor | {
         "prior": state.prior, "bias": state.stack.bias, "panel": state.panel, "pooled.centre": state.pooled.centre,
         "pooled.scale": state.pooled.scale, "pooled.weight": state.pooled.weight, "pooled.bias": state.pooled.bias,
     }
@@ -280,6 +283,8 @@ def _control(arrays: checkpoint.Arrays, index: int, item: Mapping[str, Any]) -> 
         ),
         stack=Stack(weights=item["weights"], temperature=item["temperature"], bias=part["bias"]),
         panel=part["panel"],
+        floor=Floor(**{key: arrays[f"control.{index}.floor.{key}"] for key in Floor.__slots__})
+        if f"control.{index}.floor.share" in arrays else None,
         spread=item["spread"],
         people=_people(arrays, index),
     )
@@ -325,6 +330,7 @@ def _gaps(arrays: checkpoint.Arrays, index: int, space: Space, item: Mapping[str
         latent=LatentClasses(space=space, prior=part["prior"], confusion=part["confusion"]), few=few, many=many,
         spread=item["spread"],
         factors=Factors(space=space, weight=arrays[factors]) if factors in arrays else None,
+        share=arrays.get(f"control.{index}.gaps.share"),
     )
 
 
