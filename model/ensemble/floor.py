@@ -8,8 +8,8 @@ model nor a stack was fitted on. By construction the mixture loses at most log(1
 best of the four on these votes (Vovk 1990), so nobody is served much worse than by their own habits, and somebody of
 whom little is known is served by the common stack.
 
-A class that nobody ever gave gets what Laplace's rule of succession says of it, 1 / (N + C) (or, of several choices,
-1 / (N + 2)): no model can know better.
+A class that nobody ever gave gets at least what a rule of succession says of it (Krichevsky and Trofimov 1981), with
+half a vote for each answer that there is: 1/2 / (N + C / 2). No model can know better.
 Where others voted on a unit, the stacks of `gaps` are mixed with this answer and the frequencies in the same way.
 
 Shape legend: B units, P known annotators (arrays have P + 1 rows, the last for anybody unknown), R base models, E ways,
@@ -33,9 +33,9 @@ from model.ensemble.stack import Stack
 from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
-PRIOR = np.array([0.8, 0.05, 0.1, 0.05])  # stack, own weights, frequencies, pooled
-GAP_PRIOR = np.array([0.85, 0.1, 0.05])  # stack of the gaps, answer without votes, frequencies
-_OWN_STRENGTH = 30.0  # pseudo-votes that pull an annotator's weights to everybody's
+PRIOR = np.array([0.45, 0.15, 0.2, 0.2])  # stack, own weights, frequencies, pooled
+GAP_PRIOR = np.array([0.7, 0.2, 0.1])  # stack of the gaps, answer without votes, frequencies
+_OWN_STRENGTH = 15.0  # pseudo-votes that pull an annotator's weights to everybody's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,8 @@ class Floor:
         if not self.unseen.any():
             return p
         if space.kind is ValueKind.CLASS:
-            return np.asarray((1.0 - self.unseen.sum()) * p + self.unseen)
+            least = np.maximum(p, self.unseen)
+            return np.asarray(least / least.sum(-1, keepdims=True))
         return np.maximum(p, self.unseen)
 
     def serve_gaps(
@@ -113,7 +114,7 @@ def fit_own(
     known = annotator < people
 
     def objective(flat: Floats) -> tuple[float, Floats]:
-        own = np.concatenate([flat.reshape(people, -1), np.zeros((1, len(scores)))])
+        own = np.concatenate([flat.reshape(people, len(scores)), np.zeros((1, len(scores)))])
         loss, slope = loss_and_slope(space, base + np.einsum("nr,rnc->nc", own[annotator], scores), y)
         by_vote = np.einsum("rnc,nc->rn", scores, slope * (weight * known)[:, None])
         gradient = np.stack([np.bincount(annotator, each, people + 1)[:people] for each in by_vote], 1)
@@ -122,7 +123,7 @@ def fit_own(
 
     begin = np.zeros(people * len(scores))
     found = minimize(objective, begin, jac=True, method="L-BFGS-B", options={"maxiter": 60, "ftol": 1e-6}).x
-    return np.concatenate([found.reshape(people, -1), np.zeros((1, len(scores)))])
+    return np.concatenate([found.reshape(people, len(scores)), np.zeros((1, len(scores)))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,4 +188,4 @@ def _moved(own: Floats, item: OutOfSample) -> Floats:
 def _unseen(targets: Targets) -> Floats:
     given = (targets.y * targets.weight[:, None]).sum(0)
     answers = targets.y.shape[1] if targets.space.kind is ValueKind.CLASS else 2
-    return np.where(given > 0.0, 0.0, 1.0 / (float(targets.weight.sum()) + answers))
+    return np.where(given > 0.0, 0.0, 0.5 / (float(targets.weight.sum()) + 0.5 * answers))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from model.dataset import Targets
+from model.ensemble import floor as floor_of
 from model.ensemble.floor import PRIOR, fit_floor, fit_own
 from model.ensemble.gap_rungs import OutOfSample
 from model.ensemble.ladder import Ladder, fit
@@ -103,7 +104,7 @@ def test_own_weights_are_those_of_least_loss(space):
     def lost(weights):
         moved = base + sum(weights[annotator, r, None] * scores[name] for r, name in enumerate(("x", "y")))
         known = annotator < 3
-        return losses(space, moved, y)[known].sum() + 15.0 * np.square(weights).sum()
+        return losses(space, moved, y)[known].sum() + 0.5 * floor_of._OWN_STRENGTH * np.square(weights).sum()
 
     for _ in range(10):
         other = own.copy()
@@ -135,7 +136,7 @@ def test_a_class_that_nobody_gave_is_held_possible(quick, training_set, simulate
         again = Ladder.load(tmp_path / str(floor)).predict(
             data.tokens(["t0", "t1"]), asked, units=["t0", "t1"], given=said)["label"]
         np.testing.assert_array_equal(answer.served, again.served)
-    least = 1.0 / (360 + 3)
-    assert (p[True][..., 2] >= least * 0.999).all() and p[False][..., 2].min() < least / 2
+    least = 0.5 / (360 + 1.5)
+    assert (p[True][..., 2] >= least * 0.999).all() and p[False][..., 2].min() < least / 1.5
     assert (p[True][..., 2] < 0.05).all()
 
