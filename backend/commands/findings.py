@@ -62,30 +62,43 @@ def annotator_columns(found: Found) -> Columns:
     from model.quality.clusters import group_annotators
     from model.quality.margins import annotator_area_under_margin
 
-    answers, against, fitted = found.answers, found.against, found.judged.faults.fitted
+    answers, against, faults = found.answers, found.against, found.judged.faults
+    fitted, ground = faults.fitted, faults.grounds
+    met = ground.common > 0  # of somebody without common tasks the votes of the others say nothing
     columns: dict[str, Any] = {
-        "annotator": list(answers.annotators),
-        "votes": np.bincount(answers.annotator, minlength=len(answers.annotators)),
-        "accuracy": against.accuracy, "low": against.low, "high": against.high, "kappa": against.kappa,
+        "annotator": list(answers.annotators), "votes": ground.votes, "common_tasks": ground.common,
+        "common_people": ground.others, "accuracy": against.accuracy, "low": against.low, "high": against.high,
+        "kappa": against.kappa,
     }
     gold = answers.gold_codes(found.dataset.gold.get(found.control))
     if (gold >= 0).any():
         columns["gold_accuracy"] = against_labels(answers, gold).accuracy
     if fitted.confusion is not None:
-        columns["trace"], columns["spammer_score"] = trace(fitted.confusion), spammer_score(fitted.confusion)
-    if found.judged.glad is not None:
-        columns["glad_ability"] = found.judged.glad.skill
+        columns["trace"] = _where(met, trace(fitted.confusion))
+        columns["spammer_score"] = _where(met, spammer_score(fitted.confusion))
+    if found.judged.glad is not None and found.judged.glad.skill is not None:
+        columns["glad_ability"] = _where(met, found.judged.glad.skill)
     if found.logits is not None and fitted.confusion is not None:
         columns["waum"] = annotator_area_under_margin(answers, found.logits, fitted.confusion)
-    top = [answers.classes[code] if len(answers.classes) else "" for code in found.judged.faults.top_class]
-    columns["top_class"], columns["top_share"] = top, found.judged.faults.top_share
+    top = [answers.classes[code] if there else None for code, there in zip(faults.top_class, met, strict=True)]
+    columns["top_class"], columns["top_share"], columns["expected_share"] = top, faults.top_share, faults.expected_share
     columns |= _history(found)
-    if found.judged.drift is not None:
-        columns["drift_p"] = found.judged.drift.p_value
+    if faults.drift is not None:
+        columns["drift_p"] = _where(ground.enough, faults.drift.p_value)
     if 2 < len(answers.annotators) <= GROUPS_OF:
         columns["group"] = group_annotators(answers).member
-    columns["fault"] = [None if fault == "none" else fault.value for fault in found.judged.faults.fault]
+    columns["fault"] = [None if fault == "none" else fault.value for fault in faults.fault]
+    columns["false_alarm"] = faults.p_value
+    columns["says"] = [" ".join(said) for said in sayings(found)]
     return {name: _plain(column) for name, column in columns.items()}
+
+
+def sayings(found: Found) -> list[list[str]]:
+    """(A,) what there is to say of each annotator in sentences: what is missing, habits, a finding."""
+    from backend.report.people_sentences import judged
+    from backend.services.statistics.judgement import judgement
+
+    return [judged(judgement(found.judged.faults, at), name) for at, name in enumerate(found.answers.annotators)]
 
 
 def task_columns(found: Found) -> Columns:
@@ -170,6 +183,10 @@ def _history(found: Found) -> dict[str, Any]:
         pace = speed(unit, annotator, found.dataset.lead_time_s[rows], n)
         columns["median_s"], columns["relative_speed"] = pace.median_s, pace.relative
     return columns
+
+
+def _where(known: NDArray[np.bool_], column: Floats) -> Floats:
+    return np.where(known, column, np.nan)
 
 
 def _plain(column: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add("--below", metavar="X", type=float,
         help=f"prune those whose kappa against the others is below X; default: {PRUNE_BELOW}")
     add("--share", metavar="X", type=float, help="prune this share of the annotators instead, the worst by kappa")
-    add("--min-votes", metavar="N", type=int, default=10, help="never prune annotators with fewer votes")
+    add("--min-votes", metavar="N", type=int, default=10,
+        help="never prune annotators with fewer votes on tasks that others labelled too")
     add("--out", metavar="FILE", type=Path,
         help="write all rows: one .json, or two tables NAME-annotators and NAME-tasks (.csv, .tsv, .parquet)")
 
@@ -69,20 +71,17 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     top = max(arguments.top, 0)
     worst = sorted(range(len(answers.annotators)), key=lambda row: _low_first(annotators["kappa"][row]))
     hardest = sorted(range(len(answers.units)), key=lambda row: -_low_first(tasks["surprise"][row], np.inf))
-    show_table(console, f"Annotators, worst first ({len(worst)})", annotators, worst[:top])
+    shown = {name: column for name, column in annotators.items() if name != "says"}
+    show_table(console, f"Annotators, lowest kappa first ({len(worst)})", shown, worst[:top])
     console.print()
     show_table(console, f"Tasks, most surprising votes first ({len(hardest)})", tasks, hardest[:top])
-    faults: dict[str, list[str]] = {}
-    for name, fault in zip(annotators["annotator"], annotators["fault"], strict=True):
-        if fault:
-            faults.setdefault(fault, []).append(name)
-    say(console, "faults: " + ("; ".join(f"{fault}: {', '.join(names)}" for fault, names in faults.items()) or "none"))
+    _say_findings(annotators, worst[:top], console)
     pruning: dict[str, Any] = {}
     if rule is not None:
         from model.quality.prune import prune
 
         with working("pruning"):
-            pruned = prune(answers, findings.against.kappa, rule, method)
+            pruned = prune(answers, findings.against.kappa, rule, method, votes=findings.judged.faults.grounds.common)
         gold = dataset.gold.get(control, {})
         pruning = {
             "rule": f"kappa against the others: {pruned.rule}", "dropped": list(pruned.dropped),
@@ -95,6 +94,20 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     if arguments.out is not None:
         _write(arguments.out, annotators, tasks, pruning, console)
     return 0
+
+
+def _say_findings(annotators: Columns, rows: Sequence[int], console: Console) -> None:
+    """What there is to say of the annotators that are shown, and of whom everything is said who has a finding."""
+    from backend.report.people_sentences import WORDS
+
+    console.print()
+    told = set(rows) | {row for row, fault in enumerate(annotators["fault"]) if fault}
+    for row in sorted(told):
+        if annotators["says"][row]:
+            say(console, f"{annotators['annotator'][row]}: {annotators['says'][row]}")
+    named = [f"{name} ({fault}: {WORDS[fault]})" for name, fault in
+             zip(annotators["annotator"], annotators["fault"], strict=True) if fault]
+    say(console, "faults: " + ("; ".join(named) or "none"))
 
 
 def _rule(arguments: Arguments) -> PruneRule | None:
@@ -128,6 +141,7 @@ def _show_pruning(pruning: dict[str, Any], console: Console) -> None:
     console.print()
     dropped = pruning["dropped"]
     say(console, f"prune rule: {pruning['rule']}")
+    say(console, "That is no finding: who reads the tasks in another way than the others has a low kappa as well.")
     say(console, f"dropped {len(dropped)} annotators with {pruning['dropped_votes']} votes: "
         f"{', '.join(dropped) or 'none'}")
     before, after = pruning["before"], pruning["after"]
@@ -162,7 +176,9 @@ def _low_first(value: float | None, otherwise: float = np.inf) -> float:
 COMMAND = Command(
     name="identify", help="who is reliable and which tasks are hard, in a data set", arguments=_arguments, run=_run,
     description="Judge annotators and tasks from the votes alone. Annotators are measured against what the others say "
-    "(never against a consensus that contains their own vote) and, where there is gold, against gold; faults are told "
-    "apart: constant answers, inverted answers, drift, spam. Tasks are ranked by how much their votes surprise after "
+    "(never against a consensus that contains their own vote) and, where there is gold, against gold; what is "
+    "regular in their labels is described, and faults (constant answers, swapped classes, a change for the worse) are "
+    "named only where labelling sensibly in a way of one's own is ruled out. Tasks are ranked by how much their votes "
+    "surprise after "
     "each annotator's habits are allowed for.",
 )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from backend.report import sentences
+from backend.report import people_sentences
 from backend.report.columns import Judged
 from backend.report.words import percent
 
@@ -49,16 +49,18 @@ def _looked(item: Judged, usual: float | None, people: int) -> Looked:
     if figures is None:
         return Looked(item=item, level=NOTHING, words="")
     if figures.fault:
-        return Looked(item=item, level=FAULT, words=sentences.FAULTS.get(figures.fault, figures.fault))
+        return Looked(item=item, level=FAULT, words=people_sentences.WORDS.get(figures.fault, figures.fault))
     value, high = figures.accuracy.value, figures.accuracy.high
     if value is None:
         return Looked(item=item, level=UNKNOWN, words="no task in common with others yet")
+    habits = people_sentences.habits(figures)[:1]  # says more than how far somebody agrees
     if usual is not None and high is not None and high < usual:
-        return Looked(item=item, level=LOW, words=f"agrees less than most, whose median is {percent(usual)}")
+        words = f"agrees less than most, whose median is {percent(usual)}"
+        return Looked(item=item, level=LOW, words=habits[0] if habits else words)
     if figures.drift_p is not None and figures.drift_p < FOR_SURE / max(people, 1):
         return Looked(item=item, level=CHANGED, words=f"agreement changed from {percent(figures.drift_before)} to "
                       f"{percent(figures.drift_after)}")
-    return Looked(item=item, level=NOTHING, words="")
+    return Looked(item=item, level=NOTHING, words=habits[0] if habits else "")
 
 
 def _agreement(item: Judged) -> float:

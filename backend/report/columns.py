@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from backend.report import people_sentences
 from backend.report.names import Names
 from backend.report.table import Cell, Column
 from backend.services.statistics.documents import AnnotatorFigures, AnnotatorRow, Annotators
@@ -61,10 +62,12 @@ ANNOTATORS: tuple[Column[Judged], ...] = (
            kind="percent", read=_figure("agreement"), low_first=True),
     Column(name="kappa", title="Kappa", help="agreement with the rest beyond what their habits reach by chance; 1 is "
            "perfect, 0 is chance", kind="decimal", read=_figure("kappa"), low_first=True),
-    Column(name="spammer_score", title="Information", help="how far their votes depend on the task at all (spammer "
-           "score); 0 is a spammer", kind="decimal", read=_figure("spammer_score"), low_first=True),
-    Column(name="ability", title="Ability", help="how well they tell the classes apart (GLAD); 0 guesses, below 0 "
-           "inverts", kind="decimal", read=_figure("ability"), low_first=True),
+    Column(name="spammer_score", title="Information", help="how far their labels differ between tasks that the "
+           "others see differently; near 0 they do not. Low for somebody lenient or severe, too", kind="decimal",
+           read=_figure("spammer_score"), low_first=True),
+    Column(name="ability", title="Ability", help="how well they tell the classes apart, as the others see them "
+           "(GLAD); 0: not at all, below 0: the other way round", kind="decimal", read=_figure("ability"),
+           low_first=True),
     Column(name="self_consistency", title="Same again", help="share of equal pairs among their own repeats",
            kind="percent", read=_figure("self_consistency"), low_first=True),
     Column(name="repeats", title="Repeats", help="pairs of votes behind the consistency", kind="whole",
@@ -90,10 +93,20 @@ ANNOTATORS: tuple[Column[Judged], ...] = (
            "half as long", kind="decimal", read=lambda item, names: item.row.relative_speed, low_first=True),
     Column(name="hurried", title="Hurried", help="share of votes in less than a fifth of the task's median time",
            kind="percent", read=lambda item, names: item.row.hurried),
-    Column(name="fault", title="Fault", help="constant, inverter, drifter or spammer, where a test found it",
+    Column(name="fault", title="Worth asking about", help="a finding that comes up by chance, about anybody, in at "
+           "most 5 % of projects where nothing is wrong; needs 20 tasks in common with two others",
            kind="text", read=lambda item, names: item.figures.fault if item.figures else "", sorts=False),
-    Column(name="fault_probability", title="Probability", help="of any of these faults, given the votes",
-           kind="percent", read=_figure("fault_probability")),
+    Column(name="false_alarm", title="By chance", help="at most in this share of projects where nothing is wrong "
+           "such a finding comes up, about anybody", kind="percent", read=_figure("false_alarm")),
+    Column(name="fault_probability", title="1 − by chance", help="1 minus the column before it; not how probable a "
+           "fault is", kind="percent", read=_figure("fault_probability")),
+    Column(name="common_tasks", title="Common tasks", help="tasks that others labelled as well; findings need 20",
+           kind="whole", read=_figure("common_tasks")),
+    Column(name="common_people", title="Others", help="people with 5 tasks in common or more; findings need 2",
+           kind="whole", read=_figure("common_people")),
+    Column(name="habits", title="Habits", help="what they regularly call by another name than the others", kind="text",
+           read=lambda item, names: " ".join(people_sentences.habits(item.figures)) if item.figures else "",
+           sorts=False),
     Column(name="group", title="Group", help="annotators of one number label alike", kind="whole",
            read=_figure("group"), sorts=False),
     Column(name="last_vote", title="Last vote", help="when they last labelled", kind="time",

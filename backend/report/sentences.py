@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from backend.report import people_sentences
 from backend.report.words import count, decimal, known, number, percent
 from backend.services.statistics.documents import (
     Agreement,
@@ -23,12 +24,6 @@ SAME_NATS = 0.005  # log-losses that differ by less are the same to people
 LOG_LOSS = ("Log-loss is how surprising the given labels were to the prediction, in nats a vote: 0 if it was sure and "
             "always right, 0.69 for tossing a coin between two labels. Lower is better.")
 ALPHA = "Krippendorff’s α is agreement beyond chance: 1 is perfect, 0 is what guessing would reach."
-FAULTS = {
-    "constant": "gives almost the same answer whatever the task is",
-    "inverter": "says the opposite of the others more often than not",
-    "drifter": "labels differently now than before",
-    "spammer": "labels as if without looking at the task",
-}
 WAYS = {
     "served": "Polyvox’ predictions", "prior": "How often each annotator gives each label",
     "pooled": "Content, and how lenient each annotator is", "network": "Neural network that knows each annotator",
@@ -159,15 +154,8 @@ def annotator(name: str, row: AnnotatorRow, figures: AnnotatorFigures) -> list[s
     said = [f"{name} gave {count(figures.votes, 'vote')}. Where others voted too, {name} says the same as the rest in "
             f"{interval(figures.accuracy, shares=True)}."
             if figures.accuracy.value is not None else
-            f"{name} gave {count(figures.votes, 'vote')}. Nobody else has voted on these tasks yet, so nothing can "
-            "be compared."]
-    if figures.fault:
-        said.append(f"By these votes, {name} {FAULTS.get(figures.fault, figures.fault)} (probability "
-                    f"{percent(figures.fault_probability)}).")
-    if figures.drift_p is not None and figures.drift_p < 0.05:
-        said.append(f"This changed over time: {percent(figures.drift_before)} before, {percent(figures.drift_after)} "
-                    f"after. Somebody who does not change shows such a difference with a probability of "
-                    f"{decimal(figures.drift_p, 3)}.")
+            f"{name} gave {count(figures.votes, 'vote')}."]
+    said += people_sentences.judged(figures, name)
     if figures.self_consistency is not None:
         said.append(f"Asked the same again, they gave the same answer in {percent(figures.self_consistency)} of "
                     f"{count(figures.repeats, 'pair')}.")

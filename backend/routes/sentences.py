@@ -11,7 +11,8 @@ from typing import Any
 
 from backend.prediction_names import consensus_version
 from backend.records import Job, JobKind, JobState, Verdict
-from backend.report.sentences import FAULTS, NAIVE, predicted
+from backend.report.people_sentences import WORDS
+from backend.report.sentences import NAIVE, predicted
 from backend.routes.overview import AnnotatorScore, ControlFigures, Overview, ProjectView
 from backend.routes.problems import interrupted, the
 from backend.services.triggers import rejected_in_a_row
@@ -104,11 +105,11 @@ def crowd(view: ProjectView) -> list[str]:
                  f"; annotators agree with Krippendorff's alpha {each.alpha:.2f} (1 is perfect, 0 is guessing)")
         tasks = f"{each.tasks} task{' has' if each.tasks == 1 else 's have'}"
         said.append(f"From votes alone, {tasks} a consensus on {each.control} (Dawid-Skene){sure}{alpha}.")
-    odd = {(score.name, FAULTS.get(score.fault, score.fault)) for score in view.scores if score.fault}
+    odd = {(score.name, WORDS.get(score.fault, score.fault)) for score in view.scores if score.fault}
     if odd:
-        named = "; ".join(f"{name} {words}" for name, words in sorted(odd)[:NAMED])
+        named = "; ".join(f"{name}: {words}" for name, words in sorted(odd)[:NAMED])
         more = f"; and {len(odd) - NAMED} more" if len(odd) > NAMED else ""
-        said.append(f"Look at these annotators: {named}{more}.")
+        said.append(f"Worth asking about: {named}{more}.")
     return said
 
 

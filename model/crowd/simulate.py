@@ -282,7 +282,7 @@ def _faults(crowd: Crowd, rng: np.random.Generator) -> _Plan:
             confusion[place, :, rng.integers(c)] = 0.96 if c > 1 else 1.0
             confusion[place] /= confusion[place].sum(axis=1, keepdims=True)
         elif fault == "inverter":
-            confusion[place] = np.roll(confusion[place], 1, axis=1)  # right answers land on the next class
+            confusion[place][:, [0, c - 1]] = confusion[place][:, [c - 1, 0]]  # names the first for the last class
         else:
             share[place] = rng.uniform(0.3, 0.7)
     good = crowd.n_annotators - len(faults)

@@ -1,19 +1,33 @@
-"""Four faults of annotators, told apart by comparing explanations of their votes.
+"""Faults of annotators, named only where labelling sensibly with a habit of one's own is ruled out.
 
-    sound    : p(l) = alpha * (belief @ P)[l] + (1 - alpha) * q[l], alpha in [0.3, 1], mostly near 1
-    spammer  : the same with alpha in [0, 0.1]: answers do not depend on the truth
-    inverter : the same as sound with the columns of P permuted: knows the classes, names them wrongly (in part, too);
-               only if right less often than by chance, or than under their own naming, beyond chance
-    drifter  : sound up to some vote, alpha lower by 0.4 or more after it
-    constant : one class takes nearly all votes, far more often than the units explain (a binomial test)
+"Sensibly" is any informative way to label: lenient, severe, shifted by a class, with own class rates, by a rule of
+one's own. Agreeing with the others is not part of it. Each fault rejects that hypothesis by a test on shared votes:
 
-`belief` is what the *other* votes say of a unit, P the pooled confusion matrix of the better half of the annotators,
-q the annotator's own answer frequencies. Each explanation is averaged over alpha (and the change point), so that a
-richer one has to earn its freedom; a fault has prior `prior`, and few votes accuse nobody.
+    constant : one class takes 95 % of the votes, far more than the tasks explain (binomial), the other classes take
+               less than `SEES` of the tasks where the others see them (binomial), and those few votes do not fit either
+    spammer  : *unrelated*, that is neither tied to what the others say (chi-square) nor compatible with a tie of `TIED`
+               times the usual strength (noncentral chi-square, see `ties`); and neither does the content: out-of-sample
+               predictions, which tell others' labels, do not tell theirs (z); nor are their own repeats alike. Without
+               predictions they are unrelated, which is no fault: votes alone cannot tell a rule of one's own from
+               answers without looking
+    drifter  : agreement with the rest beyond what the tasks explain falls by `FALL` at some vote (CUSUM, see `drift`),
+               and the content does not explain it
+    inverter : two classes are named the wrong way round, both ways: their votes among the two go against the others'
+               (a permutation z), and each is called the other's name about as often as not, `SWAPPED` or more
 
-One annotator gets one fault: a constant answerer is also a spammer, and is called constant.
+Why false alarms are bounded: every fault needs one test that is of level `levels(...)` under every sensible habit (an
+intersection of conditions can only err less), levels add up to `alpha` over people, kinds and looks (see `grounds`),
+and at most `alpha` of the crowds without faults have anybody named. The content is held against a level that is shared
+among those who are unrelated, since it is asked about nobody else; or, for those whom the votes make unrelated only at
+`NEARLY`, against everybody's. Approximate are: the chi-square limits at few votes; beliefs as
+conditions (they are estimated, without the vote, from a crowd that includes its annotator); crowds that grow by people;
+"usual" and the content's reach, which are medians over the crowd: a rule that the model cannot see looks like no
+rule. `benchmarks.faults` measures what holds.
 
-Shape legend: A annotators, C classes, N votes, G values of alpha. Logs are natural.
+Nobody is named unless at least two others, and most of all who can be judged, follow the crowd: two camps of one size
+are two readings. One annotator gets one fault.
+
+Shape legend: A annotators, C classes, N votes.
 """
 
 from __future__ import annotations
@@ -23,27 +37,24 @@ from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.special import betainc, gammaln, logsumexp
 
 from model.crowd.answers import AnswerMatrix
 from model.crowd.base import Aggregate, Aggregator
 from model.crowd.dawid_skene import DawidSkene
 from model.crowd.leave_one_out import posterior_without
+from model.quality import fault_evidence as by
 from model.quality.annotators import Against, against_belief
+from model.quality.drift import Drift, drift, rightness
+from model.quality.fault_evidence import Case, Floats, Witness
+from model.quality.grounds import Grounds, grounds, levels
+from model.quality.renamings import Habit, habits, hard_table
+from model.quality.ties import tie
 
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Codes = NDArray[np.int64]
 
-_ALPHA = np.linspace(0.0, 1.0, 11)
-_SOUND = np.where(_ALPHA >= 0.25, _ALPHA**3, 0.0)  # weights of alpha: sound annotators are mostly near the usual
-_SOUND /= _SOUND.sum()
-_RENAMED = np.where(_ALPHA >= 0.15, 1.0 / np.maximum(_ALPHA, 0.1), 0.0)  # many confuse the names only in part
-_RENAMED /= _RENAMED.sum()
-_SPAM = np.where(_ALPHA <= 0.15, 1.0, 0.0) / 2.0
-_LOSS = 0.4  # a drifter's alpha falls by at least this much
-_BELOW, _MISNAMED = 2.0, 3.0  # standard errors; the second bar is for the best of C! namings, so it is higher
-_CHANGES = 40  # change points that are tried
+ALPHA = 0.05  # share of crowds without faults in which anybody may be named
+_KINDS = 4
 
 
 class Fault(StrEnum):
@@ -62,11 +73,15 @@ class Findings:
 
     annotators: tuple[str, ...]
     fault: tuple[Fault, ...]  # (A,)
-    probability: dict[Fault, Floats]  # (A,) each, of NONE, INVERTER, DRIFTER and SPAMMER; they sum to one
-    against: Against  # measured against the others
-    top_class: NDArray[np.int64]  # (A,) the class given most often
-    top_share: Floats  # (A,) its share of the annotator's votes; NaN without votes
+    p_value: Floats  # (A,) of the fault that is named, adjusted for people, kinds and looks; NaN where none is
+    unrelated: Flags  # (A,) nothing that the others say tells their labels; no fault by itself
+    habits: tuple[tuple[Habit, ...], ...]  # (A,) none of those who are unrelated or constant
+    grounds: Grounds
+    against: Against  # measured against the others, on shared votes
+    top_class: Codes  # (A,) the class given most often, of shared votes
+    top_share: Floats  # (A,) its share of them; NaN without
     expected_share: Floats  # (A,) its share if they answered as annotators usually do on these units
+    drift: Drift | None  # None where the votes have no times
     belief: Floats  # (N, C) what is thought of each vote's unit without the vote
     fitted: Aggregate
 
@@ -77,156 +92,83 @@ class Findings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultFinder:
-    """Runs an aggregator and compares the explanations."""
+    """Runs an aggregator and tests everybody."""
 
     method: Aggregator = field(default_factory=DawidSkene)
-    prior: float = 0.05  # of each fault
-    constant_share: float = 0.9  # of a constant answerer's votes, at least
-    level: float = 0.01  # chance that a flawless project accuses anybody of constant answers
+    alpha: float = ALPHA
+    watched: bool = False  # whether the crowd is looked at again and again as it grows
+    constant_share: float = 0.95  # of a constant answerer's votes, at least
 
-    def find(self, answers: AnswerMatrix) -> Findings:
+    def find(self, answers: AnswerMatrix, witness: Witness | None = None) -> Findings:
         """Faults of all annotators; drift only when the answers carry times."""
-        n_annotators, n_classes = len(answers.annotators), len(answers.classes)
+        witness = witness or Witness()
         fitted = self.method.fit(answers)
-        belief = np.empty((0, n_classes))
+        belief = np.empty((0, len(answers.classes)))
         if len(answers):
             belief = posterior_without(self.method, answers, fitted)
-        against = against_belief(answers, belief)
-        top, share, expected, constant = self._constant(against)
-        log_odds = np.zeros((n_annotators, 4))
-        if len(answers) and n_classes > 1:
-            log_odds = _evidence(answers, belief, against)
-        log_odds += np.log([1.0 - 3.0 * self.prior, self.prior, self.prior, self.prior])
-        p = np.exp(log_odds - logsumexp(log_odds, axis=1, keepdims=True))
-        kinds = (Fault.NONE, Fault.INVERTER, Fault.DRIFTER, Fault.SPAMMER)
-        best = [kinds[int(row.argmax())] for row in p]
-        for a in np.flatnonzero(constant):  # somebody careful may rarely say "yes" and mean it: they stay sound
-            if best[a] in (Fault.SPAMMER, Fault.INVERTER):
-                best[a] = Fault.CONSTANT
+        ground = grounds(answers, witness.task)
+        part = answers.select(ground.shared)
+        believed = belief[ground.shared]
+        against = against_belief(part, believed)
+        top, share, expected = by.favourite(against)
+        moved = None
+        if answers.time is not None and fitted.confusion is not None:
+            moved = drift(part, *rightness(part, believed, fitted.confusion))
+        hard = hard_table(answers, belief, ground.shared)
+        case = Case(
+            answers=part, belief=believed, against=against, ground=ground, hard=hard, witness=witness,
+            who=answers.annotator, entropy=by.entropy(answers), top=top, share=share, expected=expected, drift=moved,
+            level=levels(ground, self.alpha, _KINDS, watched=self.watched),
+        )
+        able, unrelated_p = _unrelated(case)
+        unrelated = able & (unrelated_p <= case.level)
+        p = {  # a fault that explains more comes first
+            Fault.CONSTANT: np.where(np.nan_to_num(share) >= self.constant_share, by.constant(case), 1.0),
+            Fault.SPAMMER: _witnessed(case, unrelated_p, unrelated),
+            Fault.DRIFTER: by.drifted(case), Fault.INVERTER: by.inverted(case),
+        }
+        fault, p_value = [Fault.NONE] * len(able), np.full(len(able), np.nan)
+        for kind, each in p.items():
+            for a in np.flatnonzero(able & (each <= case.level)):
+                if fault[a] is Fault.NONE:
+                    fault[a], p_value[a] = kind, each[a] / case.level[a] * self.alpha
+        constant = np.array([each is Fault.CONSTANT for each in fault], np.bool_)
+        unrelated |= np.array([each is Fault.SPAMMER for each in fault], np.bool_)
+        said = habits(hard, ground, watched=self.watched)
+        hidden = unrelated | constant
         return Findings(
-            annotators=answers.annotators, fault=tuple(best), against=against, belief=belief, fitted=fitted,
-            top_class=top, top_share=share, expected_share=expected,
-            probability={kind: p[:, i] for i, kind in enumerate(kinds)},
+            annotators=answers.annotators, fault=tuple(fault), p_value=p_value, unrelated=unrelated & ~constant,
+            habits=tuple(() if quiet else each for quiet, each in zip(hidden, said, strict=True)),
+            grounds=ground, against=against, top_class=top, top_share=share, expected_share=expected, drift=moved,
+            belief=belief, fitted=fitted,
         )
 
-    def _constant(self, against: Against) -> tuple[NDArray[np.int64], Floats, Floats, Flags]:
-        """Most frequent answer, its share, the share to expect, and whether that is a constant answerer."""
-        table = against.table  # (A, believed, given)
-        n = table.sum(axis=(1, 2))
-        if table.shape[1] < 2:
-            nothing = np.full(len(table), np.nan)
-            return np.zeros(len(table), np.int64), nothing, nothing, np.zeros(len(table), np.bool_)
-        given = table.sum(axis=1)  # (A, C)
-        top, every = given.argmax(axis=1), np.arange(len(table))
-        share = np.where(n > 0, given[every, top] / np.maximum(n, 1e-300), np.nan)
-        pooled = table.sum(axis=0) + 1e-9
-        pooled /= pooled.sum(axis=1, keepdims=True)
-        units = table.sum(axis=2) / np.maximum(n, 1e-300)[:, None]  # (A, C) what their units are
-        expected = np.where(n > 0, (units * pooled[:, top].T).sum(axis=1), np.nan)
-        count = np.maximum(given[every, top], 1.0)
-        chance = np.clip(np.nan_to_num(expected), 1e-6, 1.0 - 1e-6)
-        tail = betainc(count, np.maximum(n - count, 0.0) + 1.0, chance)  # binomial P(X >= count)
-        found: Flags = (n > 0) & (np.nan_to_num(share) >= self.constant_share) & (tail < self.level / len(table))
-        return top, share, expected, found
 
+def _unrelated(case: Case) -> tuple[Flags, Floats]:
+    """(A,) who can be named at all, and the p-value of "is tied to what the others say".
 
-def reference_confusion(against: Against) -> Floats:
-    """(C, C) [believed, given] of the annotators whose kappa is at least the median: what sound votes look like."""
-    table = against.table
-    kappa = np.nan_to_num(against.kappa, nan=-np.inf)
-    known = np.isfinite(against.kappa)
-    good = known & (kappa >= np.median(kappa[known])) if known.any() else np.ones(len(table), dtype=np.bool_)
-    pooled = table[good].sum(axis=0) + 0.5 * np.eye(table.shape[1]) + 0.1
-    shares: Floats = pooled / pooled.sum(axis=1, keepdims=True)
-    return shares
-
-
-def _evidence(answers: AnswerMatrix, belief: Floats, against: Against) -> Floats:
-    """(A, 4) log evidence of: sound, inverter, drifter, spammer."""
-    _, n_annotators, n_classes = answers.shape
-    usual = reference_confusion(against)
-    given = against.table.sum(axis=1)  # (A, C)
-    overall = given.sum(axis=0) / max(given.sum(), 1e-300)
-    habit = (given + 2.0 * overall) / (given.sum(axis=1, keepdims=True) + 2.0)
-    rows = np.lexsort((answers.unit, answers.time, answers.annotator)) if answers.time is not None else (
-        np.argsort(answers.annotator, kind="stable")
-    )
-    who, label = answers.annotator[rows], answers.label[rows]
-    expected = belief[rows] @ usual  # (N, C)
-    q = habit[who, label]
-    weight = answers.weights[rows]
-    n = np.bincount(who, minlength=n_annotators)
-    first = np.cumsum(n) - n
-    sound = _log_mixture(expected[np.arange(len(rows)), label], q, weight)  # (N, G)
-    total = _per_annotator(sound, who, n_annotators)  # (A, G)
-    mapping = _best_mapping(against.table)  # (A, C) what the annotator calls each class
-    evidence = np.full((n_annotators, 4), -np.inf)
-    evidence[:, 0], evidence[:, 3] = _average(total, _SOUND), _average(total, _SPAM)
-    below = np.nan_to_num(against.kappa) < -_BELOW * against.kappa_se if n_classes == 2 else _misnamed(against, mapping)
-    below &= (mapping != np.arange(n_classes)).any(axis=1)
-    if below.any():
-        theirs = np.flatnonzero(below[who])
-        renamed = np.argsort(mapping, axis=1)[who[theirs], label[theirs]]  # the class that seems to have been meant
-        inverted = _log_mixture(expected[theirs, renamed], q[theirs], weight[theirs])
-        others = np.log(np.expm1(gammaln(n_classes + 1)))  # it is one of C! - 1 other namings
-        evidence[below, 1] = _average(_per_annotator(inverted, who[theirs], n_annotators)[below], _RENAMED) - others
-    if answers.time is not None:
-        for a in np.flatnonzero(n > 1):
-            evidence[a, 2] = _change_evidence(sound[first[a] : first[a] + n[a]])
-    evidence[n == 0] = [0.0, -np.inf, -np.inf, -np.inf]
-    return evidence
-
-
-def _misnamed(against: Against, mapping: NDArray[np.int64]) -> Flags:
-    """(A,) whether the annotator's answers fit their own naming of the classes better than the common one.
-
-    By three standard errors of the difference. With two classes that is kappa below zero; with more, somebody may name
-    most classes wrongly and still not be worse than chance.
+    Nobody can where the crowd itself does not hold together.
     """
-    table = against.table
-    fits = np.take_along_axis(table, mapping[:, :, None], axis=2)[:, :, 0].sum(axis=1)
-    right = np.trace(table, axis1=1, axis2=2)
-    misnamed: Flags = fits - right > _MISNAMED * np.sqrt(fits + right)
-    return misnamed
+    people = len(case.level)
+    if len(case.answers.classes) < 2:
+        return np.zeros(people, np.bool_), np.ones(people)
+    weight = np.minimum(by.per_task(case), case.answers.weights)
+    ties = tie(case.answers.annotator, case.answers.label, case.belief, weight, people)
+    able = case.ground.enough
+    follows = able & (ties.independent < by.RELATED) & (np.nan_to_num(case.against.kappa) > 0)
+    usual = by.TIED * min(float(np.median(ties.strength[able])) if able.any() else 0.0, by.MOST_USUAL)
+    able = able & (follows.sum() - follows >= 2) & (2 * follows.sum() > able.sum())
+    weak = ties.weaker_than(usual) if usual > 0 else np.ones(people)
+    return able, np.where(ties.independent >= by.RELATED, weak, 1.0)
 
 
-def _log_mixture(expected: Floats, habit: Floats, weight: Floats) -> Floats:
-    """(N, G) weighted log of alpha * expected + (1 - alpha) * habit."""
-    mixed = _ALPHA * expected[:, None] + (1.0 - _ALPHA) * habit[:, None]
-    return weight[:, None] * np.log(np.maximum(mixed, 1e-12))
+def _witnessed(case: Case, unrelated_p: Floats, unrelated: Flags) -> Floats:
+    """(A,) p-value of "labels by something": of the tie to the others and of a second witness together."""
+    content, tells = by.content(case, unrelated)
+    among = max(int(unrelated.sum()), 1) / max(int((case.ground.votes > 0).sum()), 1)
+    found = np.minimum(np.maximum(unrelated_p, content * among), np.where(unrelated_p <= by.NEARLY, content, 1.0))
+    return np.where(tells | by.consistent(case), 1.0, found)
 
 
-def _per_annotator(votes: Floats, who: NDArray[np.int32], n_annotators: int) -> Floats:
-    columns = [np.bincount(who, votes[:, g], minlength=n_annotators) for g in range(votes.shape[1])]
-    return np.stack(columns, axis=1).astype(np.float64)
 
-
-def _average(log_evidence: Floats, weight: Floats) -> Floats:
-    """(A,) log of the weighted mean evidence over alpha."""
-    return np.asarray(logsumexp(log_evidence, axis=1, b=weight))
-
-
-def _best_mapping(table: Floats) -> NDArray[np.int64]:
-    """(A, C) the class name that each annotator uses for each class: the assignment that most votes fit."""
-    mapping = np.tile(np.arange(table.shape[1]), (len(table), 1))
-    # Only where the diagonal is not each row's maximum anyway can another assignment be better.
-    for a in np.flatnonzero((np.diagonal(table, axis1=1, axis2=2) < table.max(axis=2)).any(axis=1)):
-        mapping[a] = linear_sum_assignment(-table[a])[1]
-    return mapping
-
-
-def _change_evidence(votes: Floats) -> float:
-    """Log evidence of one fall of alpha at an unknown vote; `votes` (n, G) are one annotator's, in order of time."""
-    n = len(votes)
-    before = np.cumsum(votes, axis=0)
-    cuts = np.unique(np.linspace(0.1 * n, 0.9 * n, min(_CHANGES, n)).astype(np.int64))
-    cuts = cuts[(cuts > 0) & (cuts < n)]
-    if not len(cuts):
-        return -np.inf
-    early = before[cuts - 1]  # (T, G)
-    late = before[-1] - early
-    falls = _ALPHA[:, None] - _ALPHA[None, :] >= _LOSS - 1e-9  # (G before, G after)
-    weight = _SOUND[:, None] * falls / np.maximum(falls.sum(axis=1, keepdims=True), 1)
-    both = early[:, :, None] + late[:, None, :]
-    top = float(both.max())  # scipy's logsumexp takes most of its time to look at its arguments
-    return top + float(np.log((np.exp(both - top) * weight).sum() / (weight.sum() * len(cuts))))
+__all__ = ["ALPHA", "Fault", "FaultFinder", "Findings", "Witness"]

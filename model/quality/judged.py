@@ -18,8 +18,8 @@ from model.crowd.glad import Glad
 from model.crowd.leave_one_out import VotePredictor
 from model.crowd.room import require_confusions
 from model.quality.annotators import Against
-from model.quality.drift import Drift, drift, rightness
-from model.quality.faults import FaultFinder, Findings
+from model.quality.drift import Drift
+from model.quality.faults import ALPHA, FaultFinder, Findings, Witness
 from model.quality.tasks import disagreement_after_bias
 
 GLAD_VOTES = 200_000  # GLAD takes long beyond
@@ -34,7 +34,6 @@ class Judged:
     faults: Findings
     predicted: Floats | None  # (N, C) how probable each answer of a vote's annotator was, without that vote
     surprise: Floats | None  # (U,) disagreement that habits do not explain
-    drift: Drift | None  # None where the votes have no times
     glad: Aggregate | None
 
     @property
@@ -43,25 +42,33 @@ class Judged:
         return self.faults.against
 
     @property
+    def drift(self) -> Drift | None:
+        """Changes over time, of shared votes; None where the votes have no times."""
+        return self.faults.drift
+
+    @property
     def fitted(self) -> Aggregate:
         """The consensus."""
         return self.faults.fitted
 
 
-def judge(answers: AnswerMatrix, method: Aggregator, *, glad: bool = False) -> Judged:
+def judge(
+    answers: AnswerMatrix, method: Aggregator, *, glad: bool = False, witness: Witness | None = None,
+    watched: bool = False, share: float = 1.0,
+) -> Judged:
     """Run the aggregator and the detectors; GLAD beyond `GLAD_VOTES` only if asked for.
 
-    Raises ModelError when the method has no likelihood, and where the tables would not fit into memory.
+    `watched`: this crowd is judged again and again as it grows; `share` is the part of the chance of a false alarm that
+    it may use, where a project has several controls. Raises ModelError when the method has no likelihood, and where the
+    tables would not fit into memory.
     """
     require_confusions("judging annotators", len(answers.annotators), len(answers.classes))
-    faults = FaultFinder(method=method).find(answers)
-    predicted = surprise = drifting = None
+    faults = FaultFinder(method=method, watched=watched, alpha=ALPHA * share).find(answers, witness)
+    predicted = surprise = None
     if faults.fitted.counts is not None and len(answers):
         predicted = VotePredictor().predict_votes(method, answers, faults.fitted)
         surprise = disagreement_after_bias(answers, faults.fitted, predicted)
-    if answers.time is not None and faults.fitted.confusion is not None:
-        drifting = drift(answers, *rightness(answers, faults.belief, faults.fitted.confusion))
     return Judged(
-        answers=answers, faults=faults, predicted=predicted, surprise=surprise, drift=drifting,
+        answers=answers, faults=faults, predicted=predicted, surprise=surprise,
         glad=Glad().fit(answers) if glad or len(answers) <= GLAD_VOTES else None,
     )

@@ -63,9 +63,16 @@ class Pruned:
     alpha_after: float
 
 
-def prune(answers: AnswerMatrix, scores: Floats, rule: PruneRule, method: Aggregator) -> Pruned:
-    """Apply `rule` to `scores` (A,) and aggregate with and without the annotators that it drops."""
-    votes = np.bincount(answers.annotator, minlength=len(answers.annotators))
+def prune(
+    answers: AnswerMatrix, scores: Floats, rule: PruneRule, method: Aggregator, *,
+    votes: NDArray[np.integer] | None = None,
+) -> Pruned:
+    """Apply `rule` to `scores` (A,) and aggregate with and without the annotators that it drops.
+
+    `votes` (A,) are those behind the scores, where these are not all of them.
+    """
+    if votes is None:
+        votes = np.bincount(answers.annotator, minlength=len(answers.annotators))
     gone = rule.drops(scores, votes)
     kept = answers.select(~gone[answers.annotator])
     before, after = method.fit(answers), method.fit(kept)

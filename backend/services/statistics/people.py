@@ -6,7 +6,7 @@ Shape legend: V votes of a control, N rows of its questions, U units, A annotato
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 
 import numpy as np
@@ -30,14 +30,14 @@ from backend.services.statistics.documents import (
     VersionPoint,
 )
 from backend.services.statistics.foreseen import by_version, foreseen
+from backend.services.statistics.judgement import judgement
 from backend.services.statistics.material import Material
 from backend.services.statistics.overview import number
 from backend.services.statistics.subject import Subject
 from model.evaluate.metrics import correct, log_losses
 from model.quality.agreement import Pairwise, pairwise_agreement
-from model.quality.annotators import Consistency, Speed, self_consistency, spammer_score, speed
+from model.quality.annotators import Speed, spammer_score, speed
 from model.quality.clusters import group_annotators
-from model.quality.faults import Fault
 from model.quality.questions import encoded
 from model.votes import Provenance
 
@@ -121,32 +121,30 @@ def _found(material: Material, subject: Subject) -> Found:
     against, faults = judged.against, judged.faults
     votes = np.bincount(subject.votes.annotator, minlength=people)
     spam = spammer_score(faults.fitted.confusion) if faults.fitted.confusion is not None else np.full(people, np.nan)
-    repeats, predictable, expected = _repeats(material, subject), _predictability(subject), foreseen(subject)
+    predictable, expected = _predictability(subject), foreseen(subject)
     pairs = pairwise_agreement(answers) if people <= PAIRS_OF else None
     agreement = _with_others(subject)
     groups = group_annotators(answers, pairs=pairs).member if 2 < people <= PAIRS_OF else None
     skill = None if judged.glad is None else judged.glad.skill
-    wrong = 1.0 - faults.probability[Fault.NONE]
     figures: list[AnnotatorFigures | None] = []
     for at in range(people):
         if not votes[at]:
             figures.append(None)
             continue
-        fault, drifted = faults.fault[at], judged.drift
-        changed = drifted is not None and bool(drifted.p_value[at] < 1.0)
+        met = bool(faults.grounds.common[at])  # what is said of others' tasks says nothing of somebody who has none
+        said, moved = judgement(faults, at), faults.drift
         figures.append(AnnotatorFigures(
             votes=int(votes[at]), agreement=number(agreement[at]),
             accuracy=Figure(value=number(against.accuracy[at]), low=number(against.low[at]),
                             high=number(against.high[at])) if np.isfinite(against.accuracy[at]) else UNKNOWN,
-            kappa=number(against.kappa[at]), spammer_score=number(spam[at]),
-            ability=number(skill[at]) if skill is not None else None,
-            self_consistency=number(repeats.share[at]), repeats=int(repeats.pairs[at]),
-            drift_p=number(drifted.p_value[at]) if drifted is not None and changed else None,
-            drift_before=number(drifted.before[at]) if drifted is not None and changed else None,
-            drift_after=number(drifted.after[at]) if drifted is not None and changed else None,
-            fault="" if fault is Fault.NONE else fault.value, fault_probability=number(wrong[at]),
-            group=int(groups[at]) if groups is not None else None, predictability=predictable[at],
+            kappa=number(against.kappa[at]), spammer_score=number(spam[at]) if met else None,
+            ability=number(skill[at]) if skill is not None and met else None,
+            self_consistency=number(subject.repeats.share[at]), repeats=int(subject.repeats.pairs[at]),
+            drift_p=number(moved.p_value[at]) if moved is not None and said.drift_before is not None else None,
+            fault_probability=None if said.false_alarm is None else 1.0 - said.false_alarm,
+            group=int(groups[at]) if groups is not None and met else None, predictability=predictable[at],
             foreseen=expected[at] if material.published is not None else None,
+            **{each.name: getattr(said, each.name) for each in fields(said)},
         ))  # fmt: skip
     return Found(subject=subject, figures=figures, pairs=pairs, by_version=by_version(subject.name, material.tried))
 
@@ -161,16 +159,6 @@ def _with_others(subject: Subject) -> Floats:
     other = np.bincount(answers.annotator, there, minlength=people)
     same = np.bincount(answers.annotator, equal, minlength=people)
     return np.where(other > 0, same / np.where(other > 0, other, 1.0), np.nan)
-
-
-def _repeats(material: Material, subject: Subject) -> Consistency:
-    """Repeats among all votes of the control, the replaced ones too; (A,) in the order of the current annotators."""
-    history = material.history.votes
-    mine = np.flatnonzero(history.control == history.controls.index(subject.name))
-    place = {name: at for at, name in enumerate(subject.votes.annotators)}
-    who = np.array([place.get(name, -1) for name in history.annotators], np.int64)[history.annotator[mine]]
-    mine, who = mine[who >= 0], who[who >= 0]
-    return self_consistency(history.unit[mine], who, history.value[mine], len(subject.votes.annotators))
 
 
 def _predictability(subject: Subject) -> list[Predictability | None]:

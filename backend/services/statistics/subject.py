@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,10 @@ from model.crowd.dawid_skene import DawidSkene
 from model.crowd.multi_label import MultiLabel, SetAnswers
 from model.crowd.room import confusions_fit
 from model.numbers import NumberBins
+from model.quality.annotators import Consistency, self_consistency
 from model.quality.causes import Causes, causes
 from model.quality.evidence import ControlEvidence
+from model.quality.faults import Witness
 from model.quality.judged import Judged, judge
 from model.quality.questions import ABSENT_PRESENT, questions, usable
 from model.quality.slips import source_weights
@@ -59,6 +61,7 @@ class Subject:
     served: Floats  # (V, C) out-of-sample probabilities; NaN where there are none
     prior: Floats  # (V, C) of the annotator's habits
     causes: Causes  # why votes differ, by rows of the questions
+    repeats: Consistency  # (A,) among all votes of the control, the replaced ones too
 
     @property
     def answers(self) -> AnswerMatrix:
@@ -103,32 +106,40 @@ class Judge:
 
     def subjects(self, material: Material) -> list[Subject]:
         """All modelled controls that have votes, in document order."""
-        found = (self._subject(material, name, space) for name, space in material.spaces.items())
-        return [each for each in found if each is not None]
+        found = {name: _rows(material.votes, name, space) for name, space in material.spaces.items()
+                 if not _too_large(material, space)}
+        rows = {name: each for name, each in found.items() if len(each)}
+        return [
+            self._subject(material, name, material.spaces[name], each, 1.0 / len(rows)) for name, each in rows.items()
+        ]
 
-    def _subject(self, material: Material, name: str, space: Space) -> Subject | None:
-        rows = _rows(material.votes, name, space)
-        if not len(rows) or _too_large(material, space):
-            return None
+    def _subject(self, material: Material, name: str, space: Space, rows: Codes, share: float) -> Subject:
         votes = material.votes.select(rows)
         answers, vote = questions(votes, space)
-        judged, labels = self._judge(material.project.key, name, votes, space, answers)
         served, prior = _out_of_sample(material, name, space, votes)
+        repeats = _repeats(material, name, votes)
+        witness = _witness(space, votes, answers, vote, served, prior, repeats)
+        judged, labels = self._judge(material.project.key, name, votes, space, answers, witness, share)
         return Subject(
             name=name, space=space, votes=votes, row=material.current[rows], vote=vote, judged=judged, labels=labels,
             served=served, prior=prior, causes=_causes(judged, space, _own(served, space, answers, vote)),
+            repeats=repeats,
         )
 
     def _judge(
-        self, project: str, name: str, votes: Votes, space: Space, answers: AnswerMatrix
+        self, project: str, name: str, votes: Votes, space: Space, answers: AnswerMatrix, witness: Witness,
+        share: float,
     ) -> tuple[Judged, Labels]:
-        key = _digest(project, name, space.classes, answers)
+        key = _digest(project, name, space.classes, answers, witness, share)
         if isinstance(space, NumberBins):  # two numbers of one bin are the same to `answers`, but not to the median
             given = np.array([str(votes.values[code].data) for code in votes.value])
             key += hashlib.sha256(given.tobytes()).hexdigest()
         found = self._found.get(key)
         if found is None:
-            judged = judge(answers, DawidSkene()) if space.kind is ValueKind.CLASS else _judge_sets(answers)
+            if space.kind is ValueKind.CLASS:
+                judged = judge(answers, DawidSkene(), witness=witness, watched=True, share=share)
+            else:
+                judged = _judge_sets(answers, witness, share)
             found = (judged, _labels(judged, space, votes))
         self._found[key] = found
         self._found.move_to_end(key)
@@ -171,13 +182,33 @@ def _too_large(material: Material, space: Space) -> bool:
     return not confusions_fit(len(material.given.annotators), classes)
 
 
-def _judge_sets(answers: AnswerMatrix) -> Judged:
+def _judge_sets(answers: AnswerMatrix, witness: Witness, share: float) -> Judged:
     """Yes-or-no questions of very different frequency: no abilities, whose one scale would not fit them."""
-    judged = judge(answers, DawidSkene(smoothing=0.5, smoothing_prior=0.5))
-    return Judged(
-        answers=answers, faults=judged.faults, predicted=judged.predicted, surprise=judged.surprise,
-        drift=judged.drift, glad=None,
-    )
+    method = DawidSkene(smoothing=0.5, smoothing_prior=0.5)
+    return replace(judge(answers, method, witness=witness, watched=True, share=share), glad=None)
+
+
+def _witness(
+    space: Space, votes: Votes, answers: AnswerMatrix, vote: Codes, served: Floats, prior: Floats, repeats: Consistency
+) -> Witness:
+    """What is known of the annotators beside the others' votes."""
+    if space.kind is ValueKind.CLASSES:
+        of = answers.unit.astype(np.int64) % len(space.classes)
+        there = np.stack([served[vote, of], prior[vote, of]])  # (2, N) of "present"
+        given = np.clip(np.where(answers.label > 0, there, 1.0 - there), 1e-6, 1.0)
+        return Witness(gain=np.log(given[0] / given[1]), task=votes.unit[vote].astype(np.int64))
+    given = np.clip(np.stack([served, prior])[:, vote, answers.label], 1e-6, 1.0)  # (2, N)
+    return Witness(gain=np.log(given[0] / given[1]), repeats=repeats)
+
+
+def _repeats(material: Material, name: str, votes: Votes) -> Consistency:
+    """Repeats among all votes of the control, the replaced ones too; (A,) in the order of the current annotators."""
+    history = material.history.votes
+    mine = np.flatnonzero(history.control == history.controls.index(name))
+    place = {each: at for at, each in enumerate(votes.annotators)}
+    who = np.array([place.get(each, -1) for each in history.annotators], np.int64)[history.annotator[mine]]
+    mine, who = mine[who >= 0], who[who >= 0]
+    return self_consistency(history.unit[mine], who, history.value[mine], len(votes.annotators))
 
 
 def _rows(votes: Votes, name: str, space: Space) -> Codes:
@@ -258,9 +289,14 @@ def _columns(item: ControlEvidence, space: Space) -> list[int] | None:
     return [place[name] for name in space.classes] if all(name in place for name in space.classes) else None
 
 
-def _digest(project: str, name: str, classes: tuple[str, ...], answers: AnswerMatrix) -> str:
-    digest = hashlib.sha256(repr((project, name, classes, answers.shape)).encode("utf-8", "surrogatepass"))
-    for column in (answers.unit, answers.annotator, answers.label, answers.weight, answers.time):
+def _digest(
+    project: str, name: str, classes: tuple[str, ...], answers: AnswerMatrix, witness: Witness, share: float
+) -> str:
+    digest = hashlib.sha256(repr((project, name, classes, answers.shape, share)).encode("utf-8", "surrogatepass"))
+    repeats = witness.repeats
+    pairs = () if repeats is None else (repeats.share, repeats.pairs)
+    gain = None if witness.gain is None else np.nan_to_num(witness.gain)
+    for column in (answers.unit, answers.annotator, answers.label, answers.weight, answers.time, gain, *pairs):
         digest.update(b"|" if column is None else np.ascontiguousarray(column).tobytes())
     for table in (answers.units, answers.annotators):
         digest.update("\n".join(table).encode("utf-8", "surrogatepass"))

@@ -14,11 +14,12 @@ from tests.backend.commands.crowd import Shell
 
 def test_planted_faults_are_named(shell: Shell, simulated: Path) -> None:
     shown = shell("identify", simulated, "--top", "3", "--out", shell.folder / "i.json")
-    assert "Annotators, worst first (12)" in shown and "Tasks, most surprising votes first (200)" in shown
+    assert "Annotators, lowest kappa first (12)" in shown and "Tasks, most surprising votes first (200)" in shown
     found = json.loads((shell.folder / "i.json").read_text())
     people = {row["annotator"]: row for row in found["annotators"]}
     assert people["10"]["fault"] == "inverter" and people["9"]["fault"] == "constant"
-    assert people["8"]["fault"] == "spammer"
+    assert people["8"]["fault"] is None and "a rule of their own" in people["8"]["says"]
+    assert "faults: constant" not in shown and "9 (constant: one answer nearly always)" in shown
     assert [name for name in map(str, range(8)) if people[name]["fault"]] == []
     assert people["0"]["gold_accuracy"] > 0.7 > people["8"]["gold_accuracy"]
     assert people["0"]["spammer_score"] > people["8"]["spammer_score"]

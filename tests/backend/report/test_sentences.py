@@ -47,10 +47,17 @@ def test_agreement_is_judged_by_krippendorff():
 def test_what_is_unknown_is_not_said():
     writer = Writer()
     row = writer.row(1)
-    figures = replace(row.controls[CONTROL], accuracy=UNKNOWN, fault="", drift_p=None, predictability=None)
+    figures = replace(row.controls[CONTROL], accuracy=UNKNOWN, fault="", unrelated=False, predictability=None,
+                      common_tasks=0, common_people=0)
     quiet = replace(row, relative_speed=None, accepted=replace(row.accepted, shown=0))
     said = sentences.annotator("Zoe", quiet, figures)
-    assert said == [f"Zoe gave {figures.votes} votes. Nobody else has voted on these tasks yet, so nothing can "
-                    "be compared."]
+    assert said == [f"Zoe gave {figures.votes} votes.",
+                    "No task in common with others yet, so nothing is said of how they label."]
+    few = sentences.annotator("Zoe", quiet, replace(figures, common_tasks=12, common_people=1))
+    assert "So far 12 of 20 common tasks and one other person of two" in few[1]
+    lenient = writer.row(2)
+    told = sentences.annotator("Zoe", lenient, lenient.controls[CONTROL])
+    one, other = writer.classes[:2]
+    assert f"Zoe calls “{other}” what the others call “{one}”: 31 of 40 (usual: 9\u202f%)." in told
     whole = " ".join(sentences.annotator("Zoe", row, row.controls[CONTROL]))
-    assert "without looking at the task (probability 97\u202f%)" in whole and "By chance" not in whole
+    assert "what the model sees in it tells what Zoe said" in whole and "in at most 3\u202f% of the projects" in whole

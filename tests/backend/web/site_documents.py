@@ -39,6 +39,7 @@ from backend.services.statistics.documents import (
     Figure,
     Flag,
     Flags,
+    Habit,
     Header,
     LadderFigures,
     Neighbour,
@@ -192,7 +193,10 @@ class Writer:
             votes=120 - place % 90, agreement=self.share(), accuracy=self.figure(), kappa=self.share(0.2, 0.8),
             spammer_score=self.share(), ability=self.share(), self_consistency=None if place else self.share(),
             repeats=0 if place else 12, drift_p=0.01 if place == 2 else 0.4, drift_before=0.8, drift_after=0.6,
-            fault="spammer" if place == 1 else "", fault_probability=0.97 if place == 1 else 0.02, group=place % 2,
+            fault="spammer" if place == 1 else "", fault_probability=0.97 if place == 1 else None, group=place % 2,
+            false_alarm=0.03 if place == 1 else None, unrelated=place == 1, common_tasks=100, common_people=4,
+            top_class=self.classes[0], top_share=0.6, expected_share=0.5, habits=() if place != 2 else (
+                Habit(others_say=self.classes[0], says=self.classes[1], count=31, of=40, usual=0.09),),
             predictability=Predictability(votes=60, accuracy=self.share(), log_loss=0.6, prior_log_loss=0.9))
 
     def row(self, place: int) -> AnnotatorRow:

@@ -127,7 +127,7 @@ def _with_faults(
         elif role == "constant":
             label[:, a] = np.where(rng.random(len(label)) < 0.96, int(rng.integers(c)), guess)
         elif role == "inverter":
-            label[:, a] = (label[:, a] + 1) % c
+            label[:, a] = c - 1 - label[:, a]
         elif role == "drifter":
             label[:, a] = np.where(turn[:, a] > rng.uniform(0.3, 0.7), guess, label[:, a])
     return label

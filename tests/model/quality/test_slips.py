@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.faults_crowds import content_gain
 from model.crowd.answers import AnswerMatrix
 from model.crowd.dawid_skene import DawidSkene
+from model.quality.faults import Witness
 from model.quality.judged import judge
 from model.quality.pace import pace
 from model.quality.slips import slips
@@ -46,7 +48,10 @@ def test_planted_annotators_are_named():
     named = []
     for seed in range(20, 26):
         planted = plant(seed, tasks=240, twins=60)
-        found = ["" if each == "none" else each.value for each in judge(planted.answers, DawidSkene()).faults.fault]
+        shown = np.stack([planted.tokens[name].astype(np.float64).mean(axis=0) for name in planted.answers.units])
+        witness = Witness(gain=content_gain(planted.answers, shown))
+        judged = judge(planted.answers, DawidSkene(), witness=witness)
+        found = ["" if each == "none" else each.value for each in judged.faults.fault]
         named += list(zip(planted.roles, found, strict=True))
     right = sum(role == found for role, found in named if role)
     assert right >= PRECISION_RECALL * sum(bool(role) for role, _ in named)

@@ -31,7 +31,36 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotatorFigures:
+class Habit:
+    """What the others call one class, this annotator regularly calls another: a way to label, no fault."""
+
+    others_say: str
+    says: str
+    count: int  # tasks of which the others say the one, and they the other,
+    of: int  # of those of which the others say the one
+    usual: float  # how often the other annotators do so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What may be said of somebody's way to label one control, all of it from tasks that others labelled too."""
+
+    common_tasks: int  # that others labelled as well; a fault is named from 20
+    common_people: int  # others with at least 5 tasks in common; a fault is named from 2
+    false_alarm: float | None  # at most how likely such votes are from anybody in a project without faults, over all
+    #                            people, controls and looks; None where no fault is named
+    unrelated: bool  # nothing that the others say tells their labels: a rule of their own, or labels without looking
+    top_class: str | None  # the class they give most often on common tasks; None without
+    top_share: float | None  # its share of their votes there
+    expected_share: float | None  # its share if they answered as annotators usually do on these tasks
+    habits: tuple[Habit, ...]  # most regular first
+    fault: str  # "" or constant, inverter, drifter, spammer; named only where `false_alarm` is at most .05
+    drift_before: float | None  # mean rightness before the most likely change
+    drift_after: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorFigures(Judgement):
     """One annotator on one control."""
 
     votes: int
@@ -42,11 +71,9 @@ class AnnotatorFigures:
     ability: float | None  # GLAD's alpha: 0 guesses, negative inverts; None for very large projects and several choices
     self_consistency: float | None  # share of equal pairs among their own repeats; None without repeats
     repeats: int  # pairs behind it
-    drift_p: float | None  # how likely such a change over time is by chance; None with too few votes or no times
-    drift_before: float | None  # mean rightness before the most likely change
-    drift_after: float | None
-    fault: str  # "" or constant, inverter, drifter, spammer
-    fault_probability: float | None  # of any fault, given the votes
+    drift_p: float | None  # how likely such a change over time is by chance, for one annotator at one look; None with
+    #                        too few votes on common tasks or no times
+    fault_probability: float | None  # 1 - false_alarm, for those who read it of old; None where no fault is named
     group: int | None  # annotators of one number label alike; 0 is the tightest group
     predictability: Predictability | None  # None before the first version
     foreseen: Foreseen | None = None  # how far the model has learned them

@@ -72,9 +72,10 @@ class Project:
 
 
 def crowd(
-    seed: int, *, tasks: int = 120, sound: int = 5, slips: int = 0
+    seed: int, *, tasks: int = 120, sound: int = 5, slips: int = 0, swapped: bool = False
 ) -> tuple[list[StoredVote], set[tuple[int, str]]]:
-    """Votes of sound annotators 1, 2, ..., of a spammer (21), an inverter (22) and a constant answerer (23); and which
+    """Votes of sound annotators 1, 2, ..., of a spammer (21), somebody who names each class by the next one, or if
+    `swapped` the first by the last and the other way round (22) and a constant answerer (23); and which
     votes are planted slips of sound annotators."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 3, tasks)
@@ -87,6 +88,6 @@ def crowd(
             code = int(truth[task]) if rng.random() < 0.9 else int(rng.integers(3))
             if (task, who) in planted:
                 code = (int(truth[task]) + 1 + int(rng.integers(2))) % 3
-            code = {"21": int(rng.integers(3)), "22": (code + 1) % 3, "23": 0}.get(who, code)
+            code = {"21": int(rng.integers(3)), "22": 2 - code if swapped else (code + 1) % 3, "23": 0}.get(who, code)
             votes.append(vote(task, who, Value.of_class(CLASSES[code]), len(votes), lead=float(rng.uniform(3, 6))))
     return votes, planted

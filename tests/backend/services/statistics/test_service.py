@@ -20,24 +20,26 @@ from tests.backend.services.statistics.crowds import CLASSES, KEY, START, Projec
 
 def test_consensus_and_scores_are_those_of_identify_before_any_version(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    votes, _ = crowd(1)
+    votes, _ = crowd(1, tasks=250, swapped=True)
     project.give(votes)
     assert project.run() == {"computed": True, "votes": len(votes), "documents": 6 + 8}
     answers = AnswerMatrix.from_votes(project.store.votes.current(KEY).of_control("label"), classes=CLASSES)
-    judged = judge(answers, DawidSkene())
+    judged = judge(answers, DawidSkene(), watched=True)
     consensus = project.statistics.consensus(KEY)
     assert consensus is not None
     columns = consensus.controls["label"]
     expected = dict(zip(answers.units, judged.fitted.label, strict=True))
     assert [CLASSES[expected[unit]] for unit in columns.units] == list(columns.labels)
     table = project.statistics.annotators(KEY)
-    assert table is not None and table.map_explained is None
+    assert table is not None
     by_id = {row.annotator: row.controls["label"] for row in table.rows}
     for at, who in enumerate(answers.annotators):
         assert by_id[who].accuracy.value == pytest.approx(judged.against.accuracy[at])
         assert by_id[who].fault == judged.faults.fault[at].value.replace("none", "")
-    assert (by_id["21"].fault, by_id["22"].fault, by_id["23"].fault) == ("spammer", "inverter", "constant")
-    assert all(by_id[who].fault == "" for who in "12345")
+    assert (by_id["21"].fault, by_id["22"].fault, by_id["23"].fault) == ("", "inverter", "constant")
+    assert by_id["21"].unrelated, "before any version nobody can tell a rule of one's own from labels without a look"
+    assert {(each.others_say, each.says) for each in by_id["22"].habits} == {("A", "C"), ("C", "A")}
+    assert all(by_id[who].fault == "" and not by_id[who].habits for who in "12345")
 
 
 def test_overview_counts_the_matrix_and_agreement(tmp_path: Path) -> None:
