@@ -124,6 +124,9 @@ def profile(
         "said": {control: sentences.annotator(name, document.row, each.figures)
                  for control, each in document.controls.items()},
         "periods": {control: _periods(each) for control, each in document.controls.items()},
+        "versions": {control: ([Line("predicted right", [point.accuracy for point in each.by_version], "accent")],
+                               [point.version for point in each.by_version])
+                     for control, each in document.controls.items()},
         "heat": {control: heat(each.confusion) for control, each in document.controls.items()},
         "points": points(everybody, look.names, strong=who) if everybody else [],
         "map_explained": everybody.map_explained if everybody else None,
@@ -222,7 +225,7 @@ def chosen_control(query: Mapping[str, str], controls: Sequence[str]) -> str:
 
 
 def points(document: Annotators, names: Names, *, strong: str = "") -> list[Point]:
-    """The map of the learned queries: what they are called, and who is pointed at."""
+    """The map of agreement: what people are called, and who is pointed at."""
     rows = [row for row in document.rows if row.position is not None]
     kept = rows[:ON_MAP] + [row for row in rows[ON_MAP:] if row.annotator == strong]
     return [

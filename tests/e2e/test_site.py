@@ -196,6 +196,33 @@ def test_the_sample_shows_what_the_api_says(browser: Browser, tmp_path: Path, pi
         page.close()
 
 
+def test_the_report_is_short_before_its_folded_lists(site: Site, browser: Browser, tmp_path: Path) -> None:
+    project = site.store.projects.get(KEY)
+    assert project is not None
+    file = tmp_path / "report.html"
+    file.write_text(report(site.services.statistics, site.store, project, mask=False, label_studio="", at=NOW))
+    page = browser.new_page(viewport=ViewportSize(width=1280, height=800))
+    page.goto(file.as_uri())
+    assert page.evaluate("document.documentElement.scrollHeight") <= 4 * 800
+    page.get_by_role("link", name="Flags").click()  # an address within a folded part unfolds it
+    expect(page.locator("#flags h1")).to_be_visible()
+    page.close()
+
+
+def test_tables_are_cards_on_a_phone_and_nothing_is_cut(site: Site, browser: Browser) -> None:
+    """Every cell of a table of people or tasks lies within the screen, with the name of its column in front."""
+    context = browser.new_context(viewport=PHONE)
+    page = context.new_page()
+    for address in ("annotators", "tasks", "flags", "gaps", "annotators/3"):
+        page.goto(f"{site.url}/projects/{NUMBER}/{address}")
+        cells = page.locator("table.cards tbody td").all()[:40]
+        assert cells, address
+        for cell in cells:
+            box = cell.bounding_box()
+            assert box is None or (box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]), address
+    context.close()
+
+
 def test_nothing_is_wider_than_a_phone(site: Site, browser: Browser) -> None:
     context = browser.new_context(viewport=PHONE)
     page = context.new_page()
