@@ -139,7 +139,9 @@ def _wired(
             store=store, label_studio=label_studio, features=features, registry=registry, prediction=prediction,
             settings=settings, clock=clock, drafts=drafts,
         ),
-        statistics=Statistics(store=store, registry=registry, settings=settings, clock=clock),
+        statistics=Statistics(
+            store=store, registry=registry, settings=settings, clock=clock, features=features,
+        ),
         gaps=GapFilling(
             store=store, label_studio=label_studio, features=features, registry=registry, settings=settings,
             clock=clock,

@@ -21,9 +21,10 @@ from backend.records import Project, StoredVote, Task
 from backend.registry import Loaded
 from backend.services.rankings import orders, rankers
 from backend.services.ready_tasks import nothing_read
-from backend.services.served import ReadyTask, as_votes, whole_task
+from backend.services.served import DIGITS, Offers, ReadyTask, as_votes, whole_task
+from backend.services.statistics.subject import label_text
 from backend.settings import Settings
-from model.spaces import SingleChoice, Value, ValueKind
+from model.spaces import Value, ValueKind
 
 CONSENSUS = "consensus"
 
@@ -93,18 +94,22 @@ def _network_rows(
         services.features.texts(contents), who, units=[str(task.id) for task in tasks], given=as_votes(votes),
         texts=[text_of(content) for content in contents],
         newcomers=services.prediction.newcomers.of(project, loaded, config, who))
-    rows = []
-    for row, task in enumerate(tasks):
-        for control, space in whole_task(loaded.ladder.spaces, config).items():
-            columns = [(each, answer[control].served[row, column]) for column, each in enumerate(who)]
-            for annotator, p in [*columns, (CONSENSUS, answer[control].consensus[row])]:
-                sure = p.max() if isinstance(space, SingleChoice) else np.maximum(p, 1.0 - p).prod()
-                rows.append({
-                    "task": task.id, "control": control, "annotator": annotator, "predicted": _say(space.decode(p)),
-                    "confidence": round(float(sure), 4),
-                    "probabilities": {name: round(float(each), 4) for name, each in zip(space.classes, p, strict=True)},
-                })
-    return rows
+    asked, size = [*who, CONSENSUS], len(who) + 1
+    spaces = whole_task(loaded.ladder.spaces, config)
+    p = {control: np.concatenate([answer[control].served, answer[control].consensus[:, None]], 1) for control in spaces}
+    # The rule of what is delivered says which label that is, and how sure it is.
+    said = Offers(spaces, config).answers(
+        {control: each.reshape(-1, each.shape[2]) for control, each in p.items()}, [task.data for task in tasks],
+        np.repeat(np.arange(len(tasks)), size).tolist())
+    return [
+        {
+            "task": task.id, "control": control, "annotator": annotator, "predicted": _say(value), "confidence": sure,
+            "probabilities": {name: round(float(each), DIGITS)
+                              for name, each in zip(spaces[control].classes, p[control][row, column], strict=True)},
+        }
+        for row, task in enumerate(tasks) for control in spaces for column, annotator in enumerate(asked)
+        if (answered := said[row * size + column].get(control)) is not None for value, sure in (answered,)
+    ]
 
 
 def _ranking_rows(
@@ -136,7 +141,7 @@ def _whole_tasks(votes: list[StoredVote]) -> list[StoredVote]:
 def _say(value: Value) -> str:
     if value.kind is ValueKind.RANKING and isinstance(value.data, tuple):
         return " > ".join(" = ".join(bucket) for bucket in value.data)
-    return ", ".join(str(each) for each in value.data) if isinstance(value.data, tuple) else str(value.data)
+    return label_text(value)
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:

@@ -13,10 +13,12 @@ from markupsafe import Markup
 
 from backend.report.svg import decoration, element, picture, share
 from backend.report.words import decimal, number, percent, shortened
+from backend.services.statistics.documents import CalibrationBin
 
 COLUMNS_HEIGHT = 150  # pixels, without the labels below
 LINE_HEIGHT = 150
 MAP_HEIGHT = 320
+RELIABILITY_HEIGHT = 220
 _LETTER = 0.019  # width of a letter as a share of the map, on a phone
 _FEW = 12  # columns up to which each one is labelled with its number
 
@@ -144,6 +146,34 @@ def lines(series: Sequence[Line], steps: Sequence[str], *, title: str, shares: b
                       "50%", y=LINE_HEIGHT + 44) for place, side in ends.items() if steps]
     said = "; ".join(f"{line.label}: " + ", ".join(show(value) for value in line.values) for line in series)
     return picture(parts, height=LINE_HEIGHT + 50, title=title, text=said)
+
+
+def reliability(bins: Sequence[CalibrationBin], *, title: str) -> Markup:
+    """Stated confidence (along) against the share that was right (up), with 95 % intervals and the number of tasks;
+    what is on the slanting line is as sure as it says."""
+    def up(value: float) -> float:
+        return 12 + RELIABILITY_HEIGHT * (1.0 - value)
+
+    def along(value: float) -> str:
+        return share(0.08 + 0.88 * value)
+
+    parts = [element("line", class_="grid", x1=along(0.0), x2=along(1.0), y1=up(level), y2=up(level))
+             for level in (0.0, 0.5, 1.0)]
+    parts += [element("text", percent(level), class_="tick left", x="0%", y=up(level) + 4) for level in (0.0, 0.5, 1.0)]
+    parts.append(element("line", class_="axis", x1=along(0.0), x2=along(1.0), y1=up(0.0), y2=up(1.0)))
+    for each in bins:
+        x, right = along(each.stated), each.right
+        if right.low is not None and right.high is not None:
+            parts.append(element("line", class_="interval", x1=x, x2=x, y1=up(right.low), y2=up(right.high)))
+        if right.value is not None:
+            parts.append(element("circle", class_="dot", cx=x, cy=up(right.value), r=4))
+        middle = along((each.low + each.high) / 2)
+        parts.append(element("text", number(each.tasks), class_="tick", x=middle, y=up(0.0) + 18))
+    parts.append(element("text", "tasks at each step of stated confidence, from 0 to 100 %", class_="tick", x="52%",
+                         y=up(0.0) + 36))
+    said = "; ".join(f"stated {percent(each.stated)}, right {percent(each.right.value)} of {number(each.tasks)}"
+                     for each in bins)
+    return picture(parts, height=RELIABILITY_HEIGHT + 56, title=title, text=said)
 
 
 @dataclass(frozen=True, slots=True)

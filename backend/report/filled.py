@@ -14,7 +14,8 @@ from itertools import islice
 
 from backend.report.names import Names
 from backend.report.table import Cell, safe
-from backend.services.gaps.fill import ALONE, PREDICTED, FilledTask
+from backend.services.gaps.fill import PREDICTED, FilledTask
+from backend.services.statistics.documents import ALONE
 
 LONG = ("task", "control", "annotator", "name", "label", "probability", "source", "version")
 ABOUT = (

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from backend.report import charts, words
+from backend.report.calibration import calibration
 from backend.report.links import with_query
 
 FOLDER = Path(__file__).parents[1] / "templates"
@@ -29,6 +30,7 @@ def environment() -> Environment:
         number=words.number, decimal=words.decimal, percent=words.percent, seconds=words.seconds, moment=words.moment,
         day=words.day, cell=cell, time=time, short=words.shortened,
     )
+    made.globals["say_calibration"] = calibration
     made.globals.update(charts=charts, count=words.count, with_query=with_query, DASH=words.DASH)
     return made
 

@@ -29,13 +29,17 @@ class Labelled:
     label: str | None
     confidence: float | None
     votes: int
+    dawid_skene: str | None = None
+    dawid_skene_confidence: float | None = None
 
 
 def labelled(columns: ConsensusColumns) -> list[Labelled]:
     """Columns as rows."""
-    whole = zip(columns.units, columns.labels, columns.confidence, columns.votes, strict=True)
-    return [Labelled(unit=unit, label=label, confidence=confidence, votes=votes)
-            for unit, label, confidence, votes in whole]
+    nothing = (None,) * len(columns.units)
+    whole = zip(columns.units, columns.labels, columns.confidence, columns.votes, columns.dawid_skene or nothing,
+                columns.dawid_skene_confidence or nothing, strict=True)
+    return [Labelled(unit=unit, label=label, confidence=confidence, votes=votes, dawid_skene=classical,
+                     dawid_skene_confidence=sure) for unit, label, confidence, votes, classical, sure in whole]
 
 
 TASKS: tuple[Column[TaskRow], ...] = (
@@ -43,9 +47,9 @@ TASKS: tuple[Column[TaskRow], ...] = (
     Column(name="unit", title="Unit", help="the task, or the region of it", kind="text", sorts=False,
            read=lambda row, names: row.unit),
     Column(name="votes", title="Votes", help="votes on it", kind="whole", read=lambda row, names: row.votes),
-    Column(name="label", title="Consensus", help="what the votes come to (Dawid-Skene)", kind="text",
+    Column(name="label", title="Consensus", help="probably what the majority of all annotators would say", kind="text",
            read=lambda row, names: row.label, low_first=True),
-    Column(name="confidence", title="Confidence", help="probability of the consensus label", kind="percent",
+    Column(name="confidence", title="Confidence", help="how probably it is their majority", kind="percent",
            low_first=True, read=lambda row, names: row.confidence),
     Column(name="entropy", title="Entropy", help="of the votes, nats; 0 where all say the same",
            read=lambda row, names: row.entropy),
@@ -119,12 +123,20 @@ FLAGS: tuple[Column[Flagged], ...] = (
 CONSENSUS: tuple[Column[Labelled], ...] = (
     Column(name="unit", title="Unit", help="the task, or the region of it", kind="text",
            read=lambda row, names: row.unit),
-    Column(name="label", title="Consensus", help="what the votes come to (Dawid-Skene)", kind="text",
+    Column(name="label", title="Consensus", help="probably what the majority of all annotators would say", kind="text",
            read=lambda row, names: row.label),
-    Column(name="confidence", title="Confidence", help="its probability", kind="percent",
+    Column(name="confidence", title="Confidence", help="how probably it is their majority", kind="percent",
            read=lambda row, names: row.confidence),
     Column(name="votes", title="Votes", help="votes on it", kind="whole", read=lambda row, names: row.votes),
 )
+
+# Other ways to sum up votes, for those who ask for them by name.
+BESIDE: dict[str, tuple[Column[Labelled], ...]] = {"dawid_skene": (
+    Column(name="dawid_skene", title="Dawid-Skene", help="what the votes come to by Dawid and Skene's method",
+           kind="text", read=lambda row, names: row.dawid_skene),
+    Column(name="dawid_skene_confidence", title="Its confidence", help="its posterior; not calibrated", kind="percent",
+           read=lambda row, names: row.dawid_skene_confidence),
+)}
 
 ASKS: tuple[Column[Ask], ...] = (
     Column(name="task", title="Task", help="Label Studio's id", kind="id", read=lambda row, names: row.task),

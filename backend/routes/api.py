@@ -18,7 +18,7 @@ from backend.report.columns import ANNOTATORS, judged
 from backend.report.masked import masked_profile
 from backend.report.region_columns import REGION_PAIRS, figures_of
 from backend.report.table import Column, as_csv, records
-from backend.report.task_columns import ASKS, CONSENSUS, DIVIDED, FLAGS, MATRIX, TASKS, labelled
+from backend.report.task_columns import ASKS, BESIDE, CONSENSUS, DIVIDED, FLAGS, MATRIX, TASKS, labelled
 from backend.report.texts import texts_of
 from backend.routes.checks import check_flag
 from backend.routes.context import body, context
@@ -116,12 +116,15 @@ def check(project: str) -> dict[str, str]:
 
 @blueprint.get("/projects/<project>/consensus")
 def consensus(project: str) -> Response:
-    """The consensus label of every unit of a control, in order of task ids."""
+    """The consensus label of every unit of a control, in order of task ids; with ?beside=dawid_skene the labels of that
+    method too."""
     at = desk(project)
     document = there(at.reader.consensus(at.key))
     control = _control(list(document.controls))
     found = document.controls.get(control)
-    return _table(at, "consensus", document.header, CONSENSUS, labelled(found) if found else ())
+    beside = choice(request.args, "beside", ("", *BESIDE), "")
+    columns = CONSENSUS + BESIDE.get(beside, ())
+    return _table(at, "consensus", document.header, columns, labelled(found) if found else ())
 
 
 @blueprint.get("/projects/<project>/regions")

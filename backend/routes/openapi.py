@@ -19,7 +19,7 @@ from backend.report.explanations.page import WAYS
 from backend.report.pages import STATES
 from backend.report.region_columns import FIGURES, REGION_PAIRS
 from backend.report.table import Column
-from backend.report.task_columns import ASKS, CONSENSUS, DIVIDED, FLAGS, MATRIX, TASKS
+from backend.report.task_columns import ASKS, BESIDE, CONSENSUS, DIVIDED, FLAGS, MATRIX, TASKS
 from backend.services.explanation.documents import AnnotatorAttributions, TaskExplanation
 from backend.services.statistics.documents import Header, Overview, Profile, ReasonKind, RegionFigures
 from backend.telemetry import VERSION
@@ -49,7 +49,7 @@ def document() -> Schema:
             parameters=[_path("annotator", "as in the table")]),
         "/api/projects/{project}/flags": _table("Votes worth a second look", FLAGS, schemas, CONTROL, *_FILTERS),
         "/api/projects/{project}/flags/check": {"post": _check()},
-        "/api/projects/{project}/consensus": _table("The consensus label of every unit", CONSENSUS, schemas, CONTROL),
+        "/api/projects/{project}/consensus": _consensus(schemas),
         "/api/projects/{project}/regions": _regions(schemas),
         "/api/projects/{project}/gaps": _table("Labels worth asking for next, best first", ASKS, schemas, CONTROL),
         "/api/projects/{project}/gaps/matrix": _table("The annotation matrix by annotator", MATRIX, schemas, CONTROL),
@@ -114,6 +114,16 @@ def _table(summary: str, columns: Sequence[Column[Any]], schemas: dict[str, Sche
     order = _query("order", {"enum": list(DIRECTIONS)}, "the direction; without it the interesting end comes first")
     found = _get(summary, _rows(columns, schemas), parameters=[*parameters, sort, order, LIMIT, OFFSET, FORMAT])
     found["get"]["responses"]["200"]["content"]["text/csv"] = {"schema": {"type": "string"}}
+    return found
+
+
+def _consensus(schemas: dict[str, Schema]) -> Schema:
+    """With columns beside it where they are asked for."""
+    beside = _query("beside", {"enum": list(BESIDE)}, "another way to sum up the votes, in columns of its own")
+    found = _table("The consensus label of every unit", CONSENSUS, schemas, CONTROL, beside)
+    more = CONSENSUS + tuple(column for each in BESIDE.values() for column in each)
+    either = {"type": "object", "anyOf": [_rows(CONSENSUS, schemas), _rows(more, schemas)]}
+    found["get"]["responses"]["200"]["content"]["application/json"]["schema"] = either
     return found
 
 

@@ -17,6 +17,7 @@ from backend.records import Delivery, Job, JobKind, JobState, Project, SyncState
 from backend.report.names import Names
 from backend.report.sentences import way
 from backend.routes import problems
+from backend.services.statistics.documents import ALONE
 from backend.settings import Settings
 
 if TYPE_CHECKING:
@@ -51,12 +52,13 @@ class ControlFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrowdFigures:
-    """What votes alone say of one control: there from the first votes on, before any version."""
+    """Consensus and agreement on one control: there from the first votes on, before any version."""
 
     control: str
-    tasks: int  # with a Dawid-Skene consensus
+    tasks: int  # with a consensus
     confidence: float | None  # mean, of the consensus
     alpha: float | None  # Krippendorff's
+    method: str = ALONE  # the version that says the consensus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +158,7 @@ def _crowd(services: Services, key: str) -> list[CrowdFigures]:
     return [
         CrowdFigures(
             control=each.name, tasks=each.consensus.tasks, confidence=each.consensus.mean_confidence,
-            alpha=each.agreement.alpha.value,
+            alpha=each.agreement.alpha.value, method=each.consensus.method,
         )
         for each in (document.controls if document is not None else ())
     ]

@@ -15,6 +15,7 @@ from backend.report.people_sentences import WORDS
 from backend.report.sentences import NAIVE, predicted
 from backend.routes.overview import AnnotatorScore, ControlFigures, Overview, ProjectView
 from backend.routes.problems import interrupted, the
+from backend.services.statistics.documents import ALONE
 from backend.services.triggers import rejected_in_a_row
 
 NAMED = 5  # annotators in one sentence
@@ -95,7 +96,7 @@ def orders(figures: Mapping[str, Any]) -> list[str]:
 
 
 def crowd(view: ProjectView) -> list[str]:
-    """What votes alone say: the consensus, how far annotators agree, who labels unlike the others."""
+    """What the crowd says: the consensus, how far annotators agree, who labels unlike the others."""
     said = []
     for each in view.crowd:
         if not each.tasks:
@@ -104,7 +105,8 @@ def crowd(view: ProjectView) -> list[str]:
         alpha = ("" if each.alpha is None else
                  f"; annotators agree with Krippendorff's alpha {each.alpha:.2f} (1 is perfect, 0 is guessing)")
         tasks = f"{each.tasks} task{' has' if each.tasks == 1 else 's have'}"
-        said.append(f"From votes alone, {tasks} a consensus on {each.control} (Dawid-Skene){sure}{alpha}.")
+        by = "From votes alone" if each.method == ALONE else f"By version {each.method}"
+        said.append(f"{by}, {tasks} a consensus on {each.control}{sure}{alpha}.")
     odd = {(score.name, WORDS.get(score.fault, score.fault)) for score in view.scores if score.fault}
     if odd:
         named = "; ".join(f"{name}: {words}" for name, words in sorted(odd)[:NAMED])

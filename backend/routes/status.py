@@ -85,7 +85,7 @@ def _project(view: ProjectView, now: datetime) -> dict[str, Any]:
         "jobs": [_job(job) for job in view.jobs],
         "heldout": {each.control: _figures(each) for each in view.figures},
         "consensus": {each.control: {
-            "method": "dawid-skene", "tasks": each.tasks, "mean_confidence": each.confidence, "alpha": each.alpha,
+            "method": each.method, "tasks": each.tasks, "mean_confidence": each.confidence, "alpha": each.alpha,
         } for each in view.crowd},
         "annotator_scores": [{
             "annotator": each.annotator, "name": each.name, "control": each.control, "votes": each.votes,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from model.ensemble.ladder import Ladder
 
 Floats = NDArray[np.float64]
+DIGITS = 4  # of a confidence, wherever it is shown
 Tokens = NDArray[np.float16]
 
 
@@ -177,7 +178,7 @@ class Offers:
             offered = masks.reshape(len(data), len(space.classes))[list(task)]
             sure = _confidence(space, rows[name], offered, known=not self._news(space, control))
             values.append(_decoded(space, rows[name], offered))
-            confidence.append(sure.tolist())
+            confidence.append(np.round(np.clip(sure, 0.0, 1.0), DIGITS).tolist())
         return values, confidence
 
     def _prediction(
@@ -199,11 +200,9 @@ class Offers:
         if result is None:
             return None
         return {
-            "result": [
-                {**region, "score": _rounded(sure[region["from_name"]], 4), **notes.get(region["from_name"], {})}
-                for region in result
-            ],
-            "score": _rounded(min(sure.values()), 6), "model_version": version,
+            "result": [{**region, "score": sure[region["from_name"]], **notes.get(region["from_name"], {})}
+                       for region in result],
+            "score": min(sure.values()), "model_version": version,
         }
 
     def _mask(self, name: str, space: Space, control: Control, data: Mapping[str, Any]) -> NDArray[np.bool_]:
@@ -254,7 +253,3 @@ def _confidence(space: Space, p: Floats, offered: NDArray[np.bool_], *, known: b
         share = kept.sum(1) if known else np.ones(len(p))
         return np.asarray(kept.max(1) / np.maximum(share, 1e-12))
     return np.asarray(np.where(offered, np.maximum(p, 1.0 - p), 1.0).prod(1))
-
-
-def _rounded(confidence: float, digits: int) -> float:
-    return round(min(max(confidence, 0.0), 1.0), digits)

@@ -17,6 +17,7 @@ Shape legend: B units, P panel, C classes, S draws, N votes.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -29,6 +30,8 @@ from model.spaces import Space, ValueKind
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 SPREADS = (0.0, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0)
+USUAL_SPREAD, _SPREAD_WIDTH = 0.8, 0.3  # of the prior of `likely_spread`
+_FINE = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5)
 _SEED = 20251128
 _FIT_DRAWS = 128
 _WIDENING_DRAWS = 4096
@@ -40,23 +43,41 @@ _BLOCK = 130_000  # and while drawing, so that they stay in the cache
 
 def fit_spread(space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating]) -> float:
     """The sigma of `SPREADS` under which out-of-sample scores (N, C) explain the votes best, taken unit by unit."""
+    fit = _fits(space, scores, unit, y, SPREADS)
+    best = 0
+    for at in range(1, len(fit)):
+        if fit[at] > fit[best] + 1e-9:
+            best = at
+    return SPREADS[best]
+
+
+def likely_spread(space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating]) -> float:
+    """The mean of sigma given the votes, where few of them say little: near `USUAL_SPREAD`, which simulated projects
+    and public crowds have."""
+    spreads = np.array(_FINE)
+    said = np.array(_fits(space, scores, unit, y, _FINE)) - 0.5 * np.square((spreads - USUAL_SPREAD) / _SPREAD_WIDTH)
+    weight = np.exp(said - said.max())
+    return float(weight @ spreads / weight.sum())
+
+
+def _fits(
+    space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating], spreads: Sequence[float]
+) -> list[float]:
+    """The log-likelihood of the votes under each spread; all 0 without votes."""
     order = _some_units(unit, _FIT_VOTES)
     _, start = np.unique(unit[order], return_index=True)
     if not len(order):
-        return 0.0
+        return [0.0] * len(spreads)
     z = np.random.default_rng(_SEED).standard_normal((_FIT_DRAWS, scores.shape[1]))
-    best, best_fit = 0.0, -np.inf
-    for sigma in SPREADS:
+    found = []
+    for sigma in spreads:
         wide, step = widened(space, scores[order], sigma), max(1, _CELLS // max(1, scores.size))
         blocks = [
             np.add.reduceat(-losses(space, wide + sigma * z[at : at + step, None], y[order]), start, axis=1)
             for at in range(0, _FIT_DRAWS, step)
         ]
-        total = np.concatenate(blocks).T  # (units, S)
-        fit = float(_log_mean(total).sum())
-        if fit > best_fit + 1e-9:
-            best, best_fit = sigma, fit
-    return best
+        found.append(float(_log_mean(np.concatenate(blocks).T).sum()))  # (units, S)
+    return found
 
 
 def _some_units(unit: NDArray[np.integer], most: int) -> NDArray[np.intp]:
@@ -110,10 +131,10 @@ def majority(
     """
     people, classes = scores.shape[1:]
     trust = np.ones(has.shape) if trust is None else trust
-    rng = np.random.default_rng(_SEED)
-    z = rng.standard_normal((draws, classes))  # (S, C)
-    uniform = rng.random((draws, people, 1 if space.kind is ValueKind.CLASS else classes))  # (S, P, 1 or C)
-    u: Singles = np.ascontiguousarray(uniform.T, dtype=np.float32)  # (1 or C, P, S)
+    z = np.random.default_rng(_SEED).standard_normal((draws, classes))  # (S, C)
+    # Person by person, so that somebody new at the end of the panel changes nobody's draws.
+    uniform = np.random.default_rng([_SEED, 1]).random((people, draws, 1 if space.kind is ValueKind.CLASS else classes))
+    u: Singles = np.ascontiguousarray(uniform.transpose(2, 0, 1), dtype=np.float32)  # (1 or C, P, S)
     step = max(1, _BLOCK // max(1, draws * people * classes))
     parts = [
         _majority(space, scores[at], given[at], has[at], trust[at], panel[at] | has[at], sigma, z, u)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.coldstart.people import People
+from model.ensemble.calibration import Calibration, undecided
 from model.ensemble.consensus import majority
 from model.ensemble.floor import Floor
 from model.ensemble.gaps import Gaps
@@ -52,6 +53,7 @@ class ControlState:
     gaps: Gaps | None = None  # None in a checkpoint from before there was any
     people: People | None = None  # what newcomers are compared with; None as above
     floor: Floor | None = None  # the same
+    calibration: Calibration | None = None  # of the consensus; None as above
 
     def answer(self, rungs: Mapping[str, Floats], votes: GivenVotes) -> Answers:
         """From the scores of rungs (B, P + 1, C) and the votes on the units."""
@@ -109,15 +111,24 @@ class Answers:
             consensus=np.zeros((len(self.scores), len(space.classes))) if consensus is None else consensus,
         )
 
-    def consensus(self, draws: int) -> Floats:
-        """Probability of each class to be the majority, (B, C).
+    def consensus(self, draws: int, among: NDArray[np.bool_] | None = None) -> Floats:
+        """Probability of each class to be the majority, (B, C), calibrated; with `among` (B, P), to be the majority of
+        those known ones, as it comes.
 
         Scores that are conditioned on the given votes already hold what these say, so the given votes then only count
         as what they are; scores from content alone are weighed by them.
         """
+        state, votes = self.state, self.votes
+        known = np.broadcast_to(state.panel, (len(votes.has), len(state.panel))) if among is None else among
+        panel = np.pad(known, ((0, 0), (0, len(votes.strangers))))
+        found = self._sampled(panel, draws)
+        if among is not None or state.calibration is None:
+            return found
+        open_ = undecided(state.space, votes.y, votes.has, panel)
+        return state.calibration.apply(state.space, found, votes.has.sum(1), open_)
+
+    def _sampled(self, panel: NDArray[np.bool_], draws: int) -> Floats:
         state, votes, people = self.state, self.votes, self.scores[:, :-1]
-        panel = np.concatenate([state.panel, np.zeros(len(votes.strangers), np.bool_)])
-        panel = np.broadcast_to(panel, votes.has.shape)
         if state.gaps is None:
             return majority(state.space, people, votes.y, votes.has, panel, state.spread, draws, votes.weight)
         found = np.empty((len(people), len(state.space.classes)))

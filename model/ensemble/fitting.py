@@ -15,6 +15,7 @@ from model.coldstart.adapting import content_of
 from model.coldstart.people import fit_people
 from model.config import LadderConfig
 from model.dataset import Dataset, TrainingSet, build_dataset
+from model.ensemble.check import calibrated
 from model.ensemble.consensus import fit_spread
 from model.ensemble.control import ControlState
 from model.ensemble.crossfit import CrossFit, crossfit
@@ -86,6 +87,9 @@ def fit(
         annotators=dataset.annotators, controls=controls, committee=result.committee, dim=store.dim, config=config,
         learned=result.learned, begun=result.begun, seen=result.seen,
     )
+    never = dict(zip(dataset.units, dataset.heldout.tolist(), strict=True))
+    held = np.array([never.get(unit, False) for unit in data.votes.units], np.bool_)
+    ladder = calibrated(ladder, data.votes.select(held[data.votes.unit]), data.tokens, data.texts)
     progress(0.95, "scoring on held-out units")
     heldout, gaps = score_both(ladder, dataset, data)
     every = {name: _cross_validated(item, found[name].served) for name, item in result.votes.items()}

@@ -7,7 +7,7 @@ one, which answers for everybody unknown), T tokens, D dim, C classes of a contr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,7 @@ from model.coldstart.adapting import Adapted, content_of, moved
 from model.coldstart.people import People
 from model.config import LadderConfig
 from model.dataset import Tokens, check_tokens
+from model.ensemble.calibration import Calibration
 from model.ensemble.control import GAP_RUNGS, RUNGS, ControlPrediction, ControlState
 from model.ensemble.factors import Factors
 from model.ensemble.floor import Floor
@@ -64,6 +65,13 @@ class Ladder:
         self.seen = seen
         self._index = {name: index for index, name in enumerate(self.annotators)}
 
+    def having(self, controls: Mapping[str, ControlState]) -> Ladder:
+        """The same ladder with other states of its controls."""
+        return Ladder(
+            annotators=self.annotators, controls=controls, committee=self._committee, dim=self.dim, config=self.config,
+            learned=self.learned, begun=self.begun, seen=self.seen,
+        )
+
     @property
     def reads(self) -> bool:
         """Whether there is a network, which reads tokens."""
@@ -90,7 +98,7 @@ class Ladder:
     def predict(
         self, tokens: Sequence[Tokens], annotators: Sequence[str], *, units: Sequence[str] | None = None,
         given: Votes | None = None, consensus: bool = True, texts: Sequence[str] | None = None,
-        newcomers: Mapping[str, Adapted] = MappingProxyType({}),
+        newcomers: Mapping[str, Adapted] = MappingProxyType({}), among: Votes | None = None,
     ) -> dict[str, ControlPrediction]:
         """Probabilities for B units and the annotators asked for.
 
@@ -98,8 +106,10 @@ class Ladder:
         about the votes of all others (never about that of who gave them), and count in the consensus as what they are.
         `texts` are what the units show, "" where that is no text; without them the surface of texts counts as an
         average one. Without `consensus`, its rows are left at 0 and cost nothing. `newcomers` are answered for as their
-        own votes taught (`model.coldstart`), but for units that they have voted on. Raises ModelError for
-        tokens of another dimension or with NaN, and for `given` without `units`. Without a network nothing is answered.
+        own votes taught (`model.coldstart`), but for units that they have voted on. With `among`, the consensus is
+        about the majority of those known annotators who voted there, instead of everybody who uses the control, and not
+        calibrated. Raises ModelError for tokens of another dimension or with NaN, and for `given` without `units`.
+        Without a network nothing is answered.
         """
         if not self.reads:
             return {}
@@ -107,7 +117,7 @@ class Ladder:
             raise ModelError("given votes can be used only when the units are named")
         names = list(units) if units is not None else [f"at position {row}" for row in range(len(tokens))]
         check_tokens(names, tokens, self.dim)
-        return self._answers(tokens, annotators, names, (given,), consensus, texts, newcomers)[0]
+        return self._answers(tokens, annotators, names, (given,), consensus, texts, newcomers, among)[0]
 
     def predict_both(
         self, tokens: Sequence[Tokens], annotators: Sequence[str], *, units: Sequence[str], given: Votes,
@@ -123,7 +133,7 @@ class Ladder:
     def _answers(
         self, tokens: Sequence[Tokens], annotators: Sequence[str], units: Sequence[str],
         situations: Sequence[Votes | None], consensus: bool, texts: Sequence[str] | None,
-        newcomers: Mapping[str, Adapted] = MappingProxyType({}),
+        newcomers: Mapping[str, Adapted] = MappingProxyType({}), among: Votes | None = None,
     ) -> list[dict[str, ControlPrediction]]:
         """The answers in each situation; at most one, the last, has given votes."""
         parts: list[dict[str, list[ControlPrediction]]] = [{name: [] for name in self.controls} for _ in situations]
@@ -138,7 +148,8 @@ class Ladder:
                     if given is None and "conditioned" in rungs:
                         rungs = rungs | {"conditioned": rungs["network"]}
                     answers = state.answer(rungs, theirs[name])
-                    agreed = answers.consensus(self.config.consensus_samples) if consensus else None
+                    panel = None if among is None else self._given(name, units[part], among).has[:, : len(state.panel)]
+                    agreed = answers.consensus(self.config.consensus_samples, panel) if consensus else None
                     made = answers.prediction(annotators, self._index, agreed)
                     if newcomers:
                         made = moved(made, name, newcomers, annotators, units[part], self._rows(answers.scores),
@@ -202,6 +213,7 @@ class Ladder:
                 "weights": state.stack.weights, "temperature": state.stack.temperature, "spread": state.spread,
                 "penalty": state.pooled.penalty,
                 **({} if state.gaps is None else {"gaps": _gaps_meta(state.gaps)}), **_space_meta(state.space),
+                **({} if state.calibration is None else {"calibration": astuple(state.calibration)}),
             })
         meta = {
             "annotators": list(self.annotators), "controls": controls, "dim": self.dim, "config": self.config.to_json(),
@@ -287,6 +299,7 @@ def _control(arrays: checkpoint.Arrays, index: int, item: Mapping[str, Any]) -> 
         if f"control.{index}.floor.share" in arrays else None,
         spread=item["spread"],
         people=_people(arrays, index),
+        calibration=Calibration(*item["calibration"]) if "calibration" in item else None,
     )
 
 

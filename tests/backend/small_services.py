@@ -42,6 +42,9 @@ class NoEvidence:
     def evidence(self, version: object) -> None:
         return None
 
+    def published(self, project: str) -> None:
+        return None
+
 
 class NothingToExplain:
     """Stands for explanations of projects without a version."""
@@ -72,6 +75,7 @@ def small_services(
         training=cast(Any, Doing(on_train, asked)), prediction=absent, explanations=cast(Any, NothingToExplain()),
         delivery=cast(Any, Doing(on_deliver, asked)),
         gaps=cast(Any, Doing(nothing, [])),
-        statistics=Statistics(store=store, registry=cast(Any, NoEvidence()), settings=chosen, clock=clock),
+        statistics=Statistics(store=store, registry=cast(Any, NoEvidence()), settings=chosen, clock=clock,
+                              features=cast(Any, None)),
         alive=Alive(""), triggers=Triggers(store=store, settings=chosen, clock=clock), clock=clock,
     )

@@ -93,13 +93,13 @@ class FromVersion:
         return (*known, *sorted(self.newcomers.keys() - set(known)))
 
     def knows(self, tasks: Sequence[Task], given: Votes) -> dict[str, Flags]:
-        known = np.array([array is not None for array in self._tokens(self._contents(tasks))], np.bool_)
+        known = np.array([array is not None for array in self.tokens(self.contents(tasks))], np.bool_)
         return dict.fromkeys(self.spaces, known)
 
     def answer(self, tasks: Sequence[Task], annotators: Sequence[str], given: Votes) -> dict[str, Answer]:
         """Raises ModelError where the features are of another make than those of the training."""
-        contents = self._contents(tasks)
-        tokens = self._tokens(contents)
+        contents = self.contents(tasks)
+        tokens = self.tokens(contents)
         known = np.array([array is not None for array in tokens], np.bool_)
         found: dict[str, Answer] = {}
         rows = np.flatnonzero(known)
@@ -116,10 +116,11 @@ class FromVersion:
             found[name] = Answer(space=space, served=served, consensus=consensus, known=known)
         return found
 
-    def _contents(self, tasks: Sequence[Task]) -> list[str]:
+    def contents(self, tasks: Sequence[Task]) -> list[str]:
+        """Of each task, what is encoded."""
         return [self.config.content(task.data, task=task.id) for task in tasks]
 
-    def _tokens(self, contents: Sequence[str]) -> list[Tokens | None]:
+    def tokens(self, contents: Sequence[str]) -> list[Tokens | None]:
         """Of each content, as far as they are cached."""
         found = self.features.known(contents, encoder_id=trained_on(self.loaded))
         return [array if text else None for text, array in zip(contents, found, strict=True)]
@@ -211,7 +212,7 @@ class Board:
 
 def board_of(
     store: Store, features: Features, project: Project, config: LabelConfig, loaded: Loaded | None, *,
-    echo_weight: float, newcomers: Newcomers,
+    echo_weight: float, newcomers: Newcomers | None = None,
 ) -> Board:
     """Read the votes, and choose what predicts."""
     votes = store.votes.current(project.key)
@@ -219,15 +220,17 @@ def board_of(
     source: Source | None
     if loaded is not None:
         people = [votes.annotators[code] for code in np.unique(votes.annotator)]
-        moved = newcomers.of(project.key, loaded, config, people) if loaded.ladder.reads else {}
+        moved = newcomers.of(project.key, loaded, config, people) if newcomers and loaded.ladder.reads else {}
         source = FromVersion(loaded=loaded, config=config, features=features, newcomers=moved)
     else:
-        source = _from_votes(votes, spaces, echo_weight)
+        source = from_votes(votes, spaces, echo_weight)
     return Board(project=project, store=store, config=config, votes=votes, source=source, spaces=spaces,
                  version=None if loaded is None else loaded.version.name)
 
 
-def _from_votes(votes: Votes, spaces: Mapping[str, Space], echo_weight: float) -> FromVotes | None:
+def from_votes(votes: Votes, spaces: Mapping[str, Space], echo_weight: float) -> FromVotes | None:
+    """Fitted on these votes; None without any that is usable."""
+
     def no_content(units: Sequence[str]) -> list[NDArray[np.float16]]:
         raise ModelError("votes alone need no content")
 

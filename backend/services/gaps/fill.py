@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from backend.errors import ClientError
 from backend.services.gaps.answers import Answer, Board, Chunk
+from backend.services.served import Offers
 from backend.services.statistics.subject import label_text
 from model.errors import ModelError
 from model.spaces import MultipleChoice, SingleChoice, Space, Value
 
 Floats = NDArray[np.float64]
 GIVEN, PREDICTED = "given", "predicted"
-ALONE = "votes alone"  # instead of a version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,8 @@ def _of_chunk(
     answer = chunk.controls.get(control)
     ids = np.array([task.id for task in chunk.tasks], np.int64)
     given = _given(board, control, ids)
-    label, sure, consensus, confidence = _predicted(board, control, answer, annotators)
+    label, sure = _predicted(board, control, answer, annotators)
+    agreed = _agreed(board, control, answer, chunk)
     for row, task in enumerate(ids.tolist()):
         cells = []
         for column, who in enumerate(annotators):
@@ -110,20 +111,30 @@ def _of_chunk(
             elif answer is not None and answer.known[row] and learned[column]:
                 at = row * len(annotators) + column
                 cells.append(FilledCell(annotator=who, label=label[at], probability=float(sure[at]), source=PREDICTED))
-        known = answer is not None and bool(answer.known[row])
-        yield FilledTask(task=task, cells=tuple(cells), consensus=consensus[row] if known else None,
-                         confidence=float(confidence[row]) if known else None)
+        label_of_all, confidence = agreed.get(row, (None, None))
+        yield FilledTask(task=task, cells=tuple(cells), consensus=label_of_all, confidence=confidence)
 
 
 def _predicted(
     board: Board, control: str, answer: Answer | None, annotators: Sequence[str]
-) -> tuple[list[str], Floats, list[str], Floats]:
-    """(label, probability) of each cell, U * A of them, and of each consensus."""
+) -> tuple[list[str], Floats]:
+    """(label, probability) of each cell, U * A of them."""
     if answer is None:
-        return [], np.zeros(0), [], np.zeros(0)
+        return [], np.zeros(0)
     now = board.spaces[control].classes if control in board.spaces else ()
     cells = np.nan_to_num(answer.served.reshape(-1, len(answer.space.classes)))
-    return (*labels_of(answer.space, cells, now), *labels_of(answer.space, np.nan_to_num(answer.consensus), now))
+    return labels_of(answer.space, cells, now)
+
+
+def _agreed(board: Board, control: str, answer: Answer | None, chunk: Chunk) -> dict[int, tuple[str, float]]:
+    """Row -> consensus and how sure it is, where anything is known, by the rule of what is delivered."""
+    if answer is None:
+        return {}
+    rows = np.flatnonzero(answer.known).tolist()
+    said = Offers({control: answer.space}, board.config).answers(
+        {control: answer.consensus[rows]}, [chunk.tasks[row].data for row in rows], range(len(rows)))
+    return {row: (label_text(each[control][0]), each[control][1])
+            for row, each in zip(rows, said, strict=True) if control in each}
 
 
 def _given(board: Board, control: str, ids: NDArray[np.int64]) -> dict[tuple[int, str], str]:

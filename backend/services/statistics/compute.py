@@ -13,6 +13,7 @@ from backend.services.statistics.material import Material
 from backend.services.statistics.overview import overview
 from backend.services.statistics.people import annotators
 from backend.services.statistics.regions import regions
+from backend.services.statistics.shown import Consensuses
 from backend.services.statistics.subject import Judge
 from backend.services.statistics.tasks import consensus, tasks
 
@@ -20,13 +21,13 @@ Documents = Mapping[tuple[DocumentKind, str], Document]
 
 
 def compute(
-    material: Material, judge: Judge, *, tasks_present: int, progress: Progress,
+    material: Material, judge: Judge, *, tasks_present: int, progress: Progress, consensuses: Consensuses,
     annotations: Iterable[DrawnAnnotation] = (),
 ) -> Documents:
-    """(kind, part) -> document. `tasks_present` counts the tasks in Label Studio; `annotations` are read where they
-    have regions to compare; `progress` may raise to stop."""
+    """(kind, part) -> document. `tasks_present` counts the tasks in Label Studio; `consensuses` are those that are
+    shown everywhere; `annotations` are read where they have regions to compare; `progress` may raise to stop."""
     progress(0.1, "judging votes")
-    subjects = judge.subjects(material)
+    subjects = [consensuses.on(subject) for subject in judge.subjects(material)]
     published = material.published
     header = Header(
         project=material.project.key, version=material.stamp.fingerprint, computed_at=material.at,

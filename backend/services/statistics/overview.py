@@ -19,6 +19,8 @@ from backend.services.statistics.documents import (
     MOST_COUNTED,
     Agreement,
     Answered,
+    Calibration,
+    CalibrationBin,
     ClassAgreement,
     ConsensusFigures,
     ControlOverview,
@@ -33,11 +35,13 @@ from backend.services.statistics.documents import (
 )
 from backend.services.statistics.material import Material, draws
 from backend.services.statistics.subject import Subject, left_out
+from model.ensemble.hidden import DENSE, HiddenCheck
 from model.evaluate.metrics import correct, log_losses
 from model.numbers import NumberBins
 from model.quality.agreement import class_agreement, class_alpha, gwet_ac1, why_no_alpha
 from model.quality.intervals import Interval, alpha_interval, percent_interval, wilson_interval
 from model.quality.questions import encoded, level_of, set_agreement
+from model.quality.reliability import reliability, weighted_gap
 from model.spaces import Space, Value, ValueKind
 
 Floats = NDArray[np.float64]
@@ -111,8 +115,9 @@ def _control(material: Material, subject: Subject) -> ControlOverview:
     votes = subject.votes
     return ControlOverview(
         name=subject.name, kind=subject.space.kind.value, classes=subject.space.classes, votes=len(votes),
-        annotators=len(np.unique(votes.annotator)), agreement=_agreement(subject), consensus=_consensus(subject),
-        ladder=_ladder(material, subject),
+        annotators=len(np.unique(votes.annotator)), agreement=_agreement(subject),
+        consensus=_consensus(subject),
+        ladder=_ladder(material, subject), calibration=_calibration(subject.check),
     )
 
 
@@ -143,6 +148,17 @@ def _agreement(subject: Subject) -> Agreement:
     )
 
 
+def _calibration(check: HiddenCheck | None) -> Calibration | None:
+    if check is None or not len(check.p):
+        return None
+    bins = reliability(check.stated, check.right)
+    return Calibration(
+        tasks=len(check.p), gap=number(weighted_gap(bins)), votes=DENSE,
+        bins=tuple(CalibrationBin(low=each.low, high=each.high, tasks=each.labels, stated=each.stated,
+                                  right=figure(each.right)) for each in bins),
+    )
+
+
 def _consensus(subject: Subject) -> ConsensusFigures:
     labels = subject.labels
     there = np.array([label is not None for label in labels.label], np.bool_)
@@ -153,7 +169,7 @@ def _consensus(subject: Subject) -> ConsensusFigures:
             if name in times:
                 times[name] += units
     return ConsensusFigures(
-        method="median" if isinstance(subject.space, NumberBins) else "dawid-skene", tasks=int(there.sum()),
+        method=subject.said_by, tasks=int(there.sum()),
         mean_confidence=number(sure.mean()) if len(sure) else None,
         histogram=tuple(np.histogram(sure, bins=_BINS, range=(0.0, 1.0))[0].tolist()),
         classes=tuple(times.items()), converged=labels.converged,

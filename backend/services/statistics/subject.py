@@ -23,6 +23,7 @@ from model.crowd.answers import AnswerMatrix
 from model.crowd.dawid_skene import DawidSkene
 from model.crowd.multi_label import MultiLabel, SetAnswers
 from model.crowd.room import confusions_fit
+from model.ensemble.hidden import HiddenCheck
 from model.numbers import NumberBins
 from model.quality.annotators import Consistency, self_consistency
 from model.quality.causes import Causes, causes
@@ -40,7 +41,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Labels:
-    """The consensus of every unit with votes, U rows over the units of the votes."""
+    """One label for every unit with votes, U rows over the units of the votes."""
 
     label: tuple[str | None, ...]
     confidence: Floats  # (U,) NaN without a label
@@ -62,6 +63,9 @@ class Subject:
     prior: Floats  # (V, C) of the annotator's habits
     causes: Causes  # why votes differ, by rows of the questions
     repeats: Consistency  # (A,) among all votes of the control, the replaced ones too
+    classical: Labels | None = None  # what votes alone say (Dawid-Skene), beside `labels`
+    said_by: str = "dawid-skene"  # whose `labels` they are
+    check: HiddenCheck | None = None  # how far their confidence is true
 
     @property
     def answers(self) -> AnswerMatrix:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backend.services.served import DIGITS
 from backend.services.statistics.documents import (
     LISTED,
     Camp,
@@ -50,10 +51,12 @@ def _columns(material: Material, subject: Subject) -> ConsensusColumns:
     votes = np.bincount(subject.votes.unit, minlength=len(subject.votes.units))
     rows = np.flatnonzero(votes)
     rows = rows[np.argsort(material.task[rows], kind="stable")].tolist()  # units of one task stand by their names
+    classical = subject.classical or subject.labels
     return ConsensusColumns(
         units=tuple(subject.votes.units[at] for at in rows), labels=tuple(subject.labels.label[at] for at in rows),
         confidence=numbers(subject.labels.confidence[rows]),
-        votes=tuple(votes[rows].tolist()),
+        votes=tuple(votes[rows].tolist()), dawid_skene=tuple(classical.label[at] for at in rows),
+        dawid_skene_confidence=numbers(classical.confidence[rows].round(DIGITS)),
     )
 
 

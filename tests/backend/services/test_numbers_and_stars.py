@@ -118,7 +118,7 @@ def test_statistics_know_order_and_distance(tmp_path: Path) -> None:
     price, stars = project.statistics.overview(KEY).controls
     assert (price.agreement.level, stars.agreement.level) == ("interval", "ordinal")
     assert price.agreement.alpha.value > 0.95 > stars.agreement.alpha.value > 0.8
-    assert price.consensus.method == "median" and price.consensus.tasks == 39
+    assert price.consensus.method == "votes alone" and price.consensus.tasks == 39
     assert sum(times for _, times in price.consensus.classes) == 39
 
 

@@ -116,7 +116,8 @@ def make_services(folder: Path, migrated: Path | None = None, **overrides: Any) 
         registry=registry, explanations=SmallExplanations(store),
         gaps=GapFilling(store=store, label_studio=None, features=None, registry=registry, settings=settings,
                         clock=lambda: NOW),
-        statistics=Statistics(store=store, registry=registry, settings=settings, clock=lambda: NOW),
+        statistics=Statistics(
+            store=store, registry=registry, settings=settings, clock=lambda: NOW, features=None),
     )
 
 

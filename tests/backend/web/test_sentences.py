@@ -160,11 +160,11 @@ def test_what_votes_alone_say_is_there_before_any_version():
     scores = [AnnotatorScore(annotator="7", name="Zoe", control="politeness", votes=9, accuracy=0.3, fault="spammer"),
               AnnotatorScore(annotator="8", name="Yan", control="politeness", votes=9, accuracy=0.9, fault="")]
     said = sentences.of_project(view(published=None, crowd=[figures], scores=scores), NOW)
-    assert ("From votes alone, 12 tasks have a consensus on politeness (Dawid-Skene) with an average confidence of "
+    assert ("From votes alone, 12 tasks have a consensus on politeness with an average confidence of "
             "91 %; annotators agree with Krippendorff's alpha 0.46 (1 is perfect, 0 is guessing).") in said
     assert "Worth asking about: Zoe: labels not explained." in said
     one = CrowdFigures(control="a", tasks=1, confidence=None, alpha=None)
-    assert sentences.crowd(view(crowd=[one])) == ["From votes alone, 1 task has a consensus on a (Dawid-Skene)."]
+    assert sentences.crowd(view(crowd=[one])) == ["From votes alone, 1 task has a consensus on a."]
 
 
 def test_whom_the_model_has_learned_is_told_by_name():

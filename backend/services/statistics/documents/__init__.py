@@ -39,6 +39,7 @@ from backend.services.statistics.documents.flags import (
 )
 from backend.services.statistics.documents.foreseen import Foreseen, Learned, VersionPoint
 from backend.services.statistics.documents.header import (
+    ALONE,
     LISTED,
     NOTHING_CHOSEN,
     UNKNOWN,
@@ -50,6 +51,8 @@ from backend.services.statistics.documents.overview import (
     MOST_COUNTED,
     Agreement,
     Answered,
+    Calibration,
+    CalibrationBin,
     ClassAgreement,
     ConsensusFigures,
     ControlOverview,
@@ -85,6 +88,7 @@ TYPES: Mapping[DocumentKind, type[Document]] = {
 }
 
 __all__ = [
+    "ALONE",
     "LISTED",
     "MOST_COUNTED",
     "MOST_IN_MATRIX",
@@ -99,6 +103,8 @@ __all__ = [
     "AnnotatorRow",
     "Annotators",
     "Answered",
+    "Calibration",
+    "CalibrationBin",
     "Camp",
     "Checked",
     "ClassAgreement",

@@ -44,4 +44,5 @@ class Figure:
     high: float | None = None
 
 
+ALONE = "votes alone"  # instead of a version
 UNKNOWN = Figure(value=None)

@@ -48,14 +48,36 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsensusFigures:
-    """The Dawid-Skene consensus of one control, from votes alone."""
+    """The consensus of one control, as it is shown everywhere."""
 
-    method: str  # "dawid-skene"
+    method: str  # the version that says it ("r12"), "votes alone" before the first
     tasks: int  # units with a consensus label
     mean_confidence: float | None
     histogram: tuple[int, ...]  # units by confidence in ten equal bins of [0, 1]
     classes: tuple[tuple[str, int], ...]  # (class, units whose label it is or contains)
     converged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationBin:
+    """Labels whose confidence lies between `low` and `high`."""
+
+    low: float
+    high: float
+    tasks: int
+    stated: float  # mean confidence
+    right: Figure  # share that is the majority, with its 95 % interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Whether the confidence of the consensus is true, on tasks with many votes some of which were hidden from it: the
+    consensus of the votes that were left against the majority of all."""
+
+    tasks: int
+    bins: tuple[CalibrationBin, ...]  # those that hold a task
+    gap: float | None  # mean distance between stated and true, by tasks; None without any
+    votes: int  # from which on a task counts as one with many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +125,7 @@ class ControlOverview:
     agreement: Agreement
     consensus: ConsensusFigures
     ladder: LadderFigures | None  # None before the first version
+    calibration: Calibration | None = None  # None where no task has many votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,8 @@ class TaskRow:
     task: int  # Label Studio's id
     unit: str  # the task id, or "<task>/<region>"
     votes: int
-    label: str | None  # Dawid-Skene consensus
-    confidence: float | None
+    label: str | None  # the consensus: probably the majority of the whole panel
+    confidence: float | None  # how probably, calibrated
     entropy: float | None  # of the votes, nats
     surprise: float | None  # disagreement that the annotators' habits do not explain, in standard errors
     ambiguity: float | None  # probability that the task can be read in two ways, given votes and habits of its givers
@@ -77,12 +77,14 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsensusColumns:
-    """Dawid-Skene labels of all units with votes on one control, as equally long columns in order of task ids."""
+    """The consensus of all units with votes on one control, as equally long columns in order of task ids."""
 
     units: tuple[str, ...]
     labels: tuple[str | None, ...]
     confidence: tuple[float | None, ...]
     votes: tuple[int, ...]
+    dawid_skene: tuple[str | None, ...] = ()  # for those who ask: from votes alone, not calibrated
+    dawid_skene_confidence: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

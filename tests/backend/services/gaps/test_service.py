@@ -91,7 +91,8 @@ def test_statistics_leave_gaps_alone(shop):
     from backend.services.statistics import Statistics
 
     document(shop)
-    Statistics(store=shop.store, registry=shop.registry, settings=shop.settings, clock=shop.clock).run(KEY, silent)
+    Statistics(store=shop.store, registry=shop.registry, settings=shop.settings, clock=shop.clock,
+               features=shop.features).run(KEY, silent)
     assert read_gaps(shop.store, KEY) is not None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -59,9 +59,10 @@ class Project:
         self.settings = Settings(data_dir=folder)
         self.store: Store = open_store(self.settings.database_url)
         self.store.projects.ensure(KEY, title="Seven", label_config=config)
-        registry: Any = SimpleNamespace(evidence=lambda version: evidence)
+        registry: Any = SimpleNamespace(evidence=lambda version: evidence, published=lambda project: None)
         self.statistics = Statistics(
-            store=self.store, registry=registry, settings=self.settings, clock=lambda: START + timedelta(days=9)
+            store=self.store, registry=registry, settings=self.settings, clock=lambda: START + timedelta(days=9),
+            features=cast(Any, None),
         )
 
     def give(self, votes: Sequence[StoredVote], tasks: Sequence[int] = ()) -> None:

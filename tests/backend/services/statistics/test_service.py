@@ -29,7 +29,7 @@ def test_consensus_and_scores_are_those_of_identify_before_any_version(tmp_path:
     assert consensus is not None
     columns = consensus.controls["label"]
     expected = dict(zip(answers.units, judged.fitted.label, strict=True))
-    assert [CLASSES[expected[unit]] for unit in columns.units] == list(columns.labels)
+    assert [CLASSES[expected[unit]] for unit in columns.units] == list(columns.dawid_skene)
     table = project.statistics.annotators(KEY)
     assert table is not None
     by_id = {row.annotator: row.controls["label"] for row in table.rows}

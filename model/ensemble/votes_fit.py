@@ -1,0 +1,167 @@
+"""Fitting what answers from votes alone: pooling, how far annotators err together, and how sure the consensus may be.
+
+A Dawid-Skene posterior from two votes is far too sure, since annotators err together and their habits are known from
+few votes. So nothing is believed of a vote that it was fitted on: latent classes and habits are fitted without a fold
+of units, some votes of its units are hidden (`hidden`), and from those that are left the others are foretold. The
+pooling weights, the spread of `consensus` and the `Calibration` all come from such votes.
+
+Shape legend: N votes, P annotators, D dense units, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.config import LadderConfig
+from model.dataset import Dataset, Targets
+from model.ensemble.calibration import Calibration, fit_calibration
+from model.ensemble.consensus import USUAL_SPREAD, likely_spread, majority
+from model.ensemble.hidden import DenseUnits, HiddenCheck, cross_checked, dense_units, some_left
+from model.ensemble.latent import LatentClasses, fit_latent
+from model.ensemble.prior import fit_prior
+from model.ensemble.scores import to_scores
+from model.ensemble.stack import GAP_WEIGHTS, Stack, fit_stack, refit_weights
+from model.spaces import Space
+
+Floats = NDArray[np.float64]
+FEW = 3  # from this many visible votes on they count as many
+MASKS = 3
+MOST_UNITS = 3_000  # that pooling and spread are fitted on
+RUNGS = ("prior", "others")
+_CENTRE = {rung: GAP_WEIGHTS[rung] for rung in RUNGS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """What votes say of annotators."""
+
+    prior: Floats  # (P + 1, C) scores
+    latent: LatentClasses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VotesControl:
+    """One control, answered for from votes alone."""
+
+    space: Space
+    habits: Habits
+    panel: NDArray[np.bool_]  # (P,)
+    few: Stack  # 1 to FEW - 1 visible votes
+    many: Stack
+    spread: float
+    calibration: Calibration
+    check: HiddenCheck | None  # None without dense units
+
+    def pool(self, rungs: Mapping[str, Floats], visible: NDArray[np.integer], source: NDArray[np.int64]) -> Floats:
+        """Scores (B, R, C) from those of the rungs, by the votes (B, R) that each answer may use."""
+        return _pooled(self.few, self.many, rungs, visible[..., None], source)
+
+
+def fit_votes(dataset: Dataset, name: str, config: LadderConfig) -> VotesControl:
+    """Fit one control on all its votes."""
+    targets, people = dataset.controls[name], len(dataset.annotators)
+    habits = fit_habits(targets, people, config)
+    masks = [some_left(targets.unit, seed) for seed in range(MASKS)]
+    fold = dataset.fold[targets.unit]  # (N,)
+    folds = {int(each): fit_habits(targets.select(fold != each), people, config) for each in np.unique(fold)}
+    few, many, spread = _fit_pooling(targets, fold, folds, masks, people, config)
+    dense = [dense_units(targets, people, mask) for mask in masks]
+    spoken = [_spoken(each, dataset.fold[each.unit], folds, few, many, spread, targets.space, config)
+              for each in dense]
+    truth = np.concatenate([each.truth(targets.space) for each in dense])
+    weight = np.concatenate([each.undecided(targets.space).any(1) for each in dense]) / MASKS
+    calibration = fit_calibration(
+        targets.space, np.concatenate(spoken), np.concatenate([each.votes for each in dense]), truth, weight,
+        Calibration(),
+    )
+    check = cross_checked(targets.space, spoken[0], dense[0], dataset.fold[dense[0].unit], Calibration()) \
+        if len(spoken[0]) else None
+    return VotesControl(
+        space=targets.space, habits=habits, panel=np.bincount(targets.annotator, minlength=people)[:people] > 0,
+        few=few, many=many, spread=spread, calibration=calibration, check=check,
+    )
+
+
+def fit_habits(targets: Targets, people: int, config: LadderConfig) -> Habits:
+    """What these votes say of everybody."""
+    return Habits(
+        prior=to_scores(targets.space, fit_prior(targets, people, config.prior_strength)),
+        latent=fit_latent(targets, people, config.confusion_strength),
+    )
+
+
+def answers(
+    habits: Habits, y: NDArray[np.floating], has: NDArray[np.bool_], trust: NDArray[np.floating],
+    source: NDArray[np.int64],
+) -> dict[str, Floats]:
+    """rung -> scores (B, R, C) from votes (B, R - 1); `source` (R,) is whose habits answer."""
+    columns = np.arange(y.shape[1])
+    others = habits.latent.scores(y, has, trust, giver=source[:-1], asked=np.append(columns, -1), row=source)
+    return {"prior": np.broadcast_to(habits.prior[source], others.shape), "others": others}
+
+
+def _pooled(
+    few: Stack, many: Stack, rungs: Mapping[str, Floats], visible: NDArray[np.integer], source: NDArray[np.int64]
+) -> Floats:
+    return np.where(visible >= FEW, many.pool_votes(rungs, source), few.pool_votes(rungs, source))
+
+
+def _fit_pooling(
+    targets: Targets, fold: NDArray[np.int64], folds: Mapping[int, Habits], masks: list[NDArray[np.bool_]],
+    people: int, config: LadderConfig,
+) -> tuple[Stack, Stack, float]:
+    """The stacks for few and for many visible votes, and the spread of hidden votes given the visible ones."""
+    space = targets.space
+    units = np.unique(targets.unit)
+    chosen = np.zeros(int(units.max(initial=-1)) + 1, np.bool_)
+    chosen[np.random.default_rng(config.seed).permutation(units)[:MOST_UNITS]] = True
+    parts = [np.flatnonzero(~mask & targets.scored & chosen[targets.unit]) for mask in masks]
+    seen = [np.bincount(targets.unit, mask, minlength=len(chosen)).astype(np.int64)[targets.unit[rows]]
+            for mask, rows in zip(masks, parts, strict=True)]
+    rows, count = np.concatenate(parts), np.concatenate(seen)
+    rungs = {rung: np.zeros((len(rows), targets.y.shape[1])) for rung in RUNGS}
+    begin = 0
+    for mask, part in zip(masks, parts, strict=True):
+        for each, habits in folds.items():
+            mine = targets.select(fold == each)
+            here = np.searchsorted(np.flatnonzero(fold == each), part[fold[part] == each])
+            at = begin + np.flatnonzero(fold[part] == each)
+            rungs["others"][at] = habits.latent.votes(mine, mask[fold == each])[here]
+            rungs["prior"][at] = habits.prior[mine.annotator[here]]
+        begin += len(part)
+    annotator, y, weight = targets.annotator[rows], targets.y[rows], targets.weight[rows] / MASKS
+    both = fit_stack(space, rungs, annotator, y, weight, people, stack_strength=config.stack_strength,
+                     bias_strength=config.bias_strength, centre_of=_CENTRE)
+    few, many = (
+        refit_weights(both, space, {rung: scores[some] for rung, scores in rungs.items()}, annotator[some], y[some],
+                      weight[some], strength=config.stack_strength)
+        for some in (count < FEW, count >= FEW)
+    )
+    first = slice(0, len(parts[0]))
+    pooled = _pooled(few, many, {rung: scores[first] for rung, scores in rungs.items()}, count[first, None],
+                     annotator[first])
+    return few, many, likely_spread(space, pooled, targets.unit[rows[first]], y[first]) if len(rows) else USUAL_SPREAD
+
+
+def _spoken(
+    dense: DenseUnits, fold: NDArray[np.int64], folds: Mapping[int, Habits], few: Stack, many: Stack, spread: float,
+    space: Space, config: LadderConfig,
+) -> Floats:
+    """(D, C) the consensus of dense units among those who voted, from the votes left and habits without the fold."""
+    source = np.arange(dense.has.shape[1] + 1)
+    found = np.zeros((len(fold), len(space.classes)))
+    for each, habits in folds.items():
+        here = fold == each
+        if not here.any():
+            continue
+        y, left = dense.y[here], dense.left[here]
+        rungs = answers(habits, y * left[..., None], left, dense.weight[here], source)
+        visible = left.sum(1)[:, None] - np.pad(left, ((0, 0), (0, 1)))
+        scores = _pooled(few, many, rungs, visible[..., None], source)[:, :-1]
+        found[here] = majority(space, scores, y, left, dense.has[here], spread, config.consensus_samples,
+                               np.zeros(left.shape))
+    return found
