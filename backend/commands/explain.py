@@ -105,7 +105,8 @@ def _write(
 def _show(document: TaskExplanation, console: Console) -> None:
     from backend.report.explanations.words import strongest
 
-    table = Table("annotator", "control", "vote", "served", "from content alone", "rests on", "better than a random order by",
+    table = Table("annotator", "control", "vote", "served", "from content alone", "rests on",
+                  "better than a random order by",
                   box=None, padding=(0, 2))
     for each in document.annotators:
         for control, answer in each.controls.items():

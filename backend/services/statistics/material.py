@@ -34,7 +34,7 @@ from model.quality.evidence import Evidence
 from model.spaces import Space
 from model.votes import Provenance, Votes
 
-SHAPE = 8  # raised whenever documents change in shape or meaning, so that all are computed anew
+SHAPE = 9  # raised whenever documents change in shape or meaning, so that all are computed anew
 VERSIONS = 20  # of the training history
 
 
