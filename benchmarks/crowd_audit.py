@@ -75,7 +75,7 @@ def constant(path: Path) -> dict[str, Any]:
          "accuracy": round(float(right[a]), 3), "fault": findings.fault[a].value}
         for a in np.flatnonzero(suspect | called)
     ]
-    wrong = suspect & (right < 0.5)
+    wrong = suspect & (right < 0.5) & findings.grounds.enough
     return {
         "suspect": int(suspect.sum()), "suspect_called": int((suspect & called).sum()), "called": int(called.sum()),
         "wrong": int(wrong.sum()), "wrong_called": int((wrong & called).sum()),
@@ -108,7 +108,7 @@ def lines(found: Mapping[str, Any]) -> list[Line]:
         Line(what=f"bluebirds: below chance against gold by {MANY:g} standard errors, called inverted", measured=agreed,
              unit=f"of {len(clear)}", target="all", hit=agreed == len(clear) > 0),
         Line(what="... called inverted in all", measured=blue["called"], unit="annotators"),
-        Line(what="product_match: one answer nearly always, and right in less than half: called constant",
+        Line(what="product_match: one answer nearly always, right in less than half, 20 common tasks: called constant",
              measured=product["wrong_called"], unit=f"of {product['wrong']}", target="all",
              hit=product["wrong_called"] == product["wrong"] > 0),
         Line(what="... called inverted", measured=product["inverters"], unit="annotators", target="none",

@@ -6,8 +6,6 @@ where nothing is wrong. `WORDS` are the few words for a table.
 
 from __future__ import annotations
 
-from math import log10
-
 from backend.report.words import count, known, number, percent
 from backend.services.statistics.documents import Judgement
 from model.quality.grounds import FEWEST_OTHERS, FEWEST_TASKS, MET
@@ -16,10 +14,7 @@ WORDS = {
     "constant": "one answer nearly always", "inverter": "two classes swapped", "drifter": "agrees less than before",
     "spammer": "labels not explained",
 }
-UNRELATED = (
-    "What the others say of a task does not tell what they say of it. They may follow a rule of their own, or answer "
-    "without a look at the task; votes alone cannot tell which, so it counts as no fault."
-)
+LEAST = 1e-3  # smaller chances are said as this one: how the tests are made is not exact beyond
 _SETS = ("absent", "present")
 
 
@@ -28,7 +23,11 @@ def judged(figures: Judgement, name: str = "") -> list[str]:
     said = missing(figures) + habits(figures, name)
     if figures.fault:
         return [*said, f"{finding(figures, name)}. {false_alarm(figures)}"]
-    return [*said, UNRELATED] if figures.unrelated else said
+    if not figures.unrelated:
+        return said
+    return [*said, f"What the others say of a task does not tell what {name or 'this annotator'} says of it: a rule of "
+            "their own, or labels given without a look at the task. Votes alone cannot tell which, so it counts as no "
+            "fault."]
 
 
 def missing(figures: Judgement) -> list[str]:
@@ -85,9 +84,7 @@ def false_alarm(figures: Judgement) -> str:
     p = figures.false_alarm
     if p is None:
         return ""
-    at_most = f"at most {percent(p)}"
-    if p < 0.01:
-        at_most = f"fewer than 1 in {number(10 ** min(int(-log10(max(p, 1e-9))), 6))}"
+    at_most = f"at most {percent(p)}" if p >= 0.01 else f"fewer than 1 in {number(100 if p >= LEAST else 1 / LEAST)}"
     return f"By chance, anybody would be found so in {at_most} of the projects where nothing is wrong."
 
 
