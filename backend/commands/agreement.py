@@ -22,9 +22,9 @@ from backend.commands.dataset import (
     write_columns,
     write_json,
 )
-from backend.errors import ClientError
+from backend.errors import ClientError, NoVotes
 from backend.formats import Dataset
-from backend.labeling.written import finite_text
+from backend.labeling.written import scale_number
 from backend.settings import Settings
 from model.numbers import NumberBins
 from model.spaces import SingleChoice, Space, ValueKind
@@ -132,6 +132,9 @@ def _asked(dataset: Dataset, control: str, arguments: Arguments) -> _Asked:
         values = _numbers(order) if level == "interval" else None
     votes = dataset.votes.of_control(control)
     votes = votes.select(newest(votes, usable(votes, space)))
+    if not len(votes) or not space.classes:
+        why = "are empty sets" if len(votes) else "weigh nothing or are no choice of the labeling configuration"
+        raise NoVotes(f"No vote with {control} can be compared: all of them {why}.")
     answers, _ = questions(votes, space)
     return _Asked(space=space, given=votes, answers=answers, level=level, values=values)
 
@@ -233,7 +236,7 @@ def _pairs(answers: AnswerMatrix, weights: Literal["none", "linear", "quadratic"
 
 
 def _numbers(classes: tuple[str, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    found = [finite_text(name) for name in classes]
+    found = [scale_number(name) for name in classes]
     if None in found:
         raise ClientError("--level interval needs classes that are numbers.")
     return np.array(found, dtype=np.float64)

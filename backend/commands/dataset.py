@@ -65,7 +65,10 @@ def load(arguments: Arguments) -> Dataset:
             trust_ground_truth=arguments.trust_ground_truth, progress=progress,
         )
         dataset = open_dataset(arguments.dataset, arguments.format, options)
-    check_votes(arguments.dataset.name, len(dataset.votes), dataset.unread)
+    weightless = int((dataset.votes.weight <= 0).sum())
+    if weightless == len(dataset.votes) > 0:
+        dataset.unread.because("of weight 0", weightless)
+    check_votes(arguments.dataset.name, len(dataset.votes) - weightless, dataset.unread)
     for sentence in told(dataset):
         print(f"polyvox: {sentence}", file=sys.stderr)
     return dataset

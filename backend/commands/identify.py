@@ -24,7 +24,7 @@ from backend.commands.dataset import (
 )
 from backend.commands.findings import Columns, annotator_columns, find, read_logits, task_columns
 from backend.commands.methods import make_method
-from backend.errors import ClientError
+from backend.errors import ClientError, NoVotes
 from backend.settings import Settings
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     control = dataset.control(arguments.control)
     answers = answers_of(dataset, control, times=True)
     if not len(answers):
-        raise ClientError(f"{arguments.dataset.name} has no votes to judge.")
+        raise NoVotes(f"{arguments.dataset.name} has no votes with {control} that can be judged.")
     method = make_method(arguments.method, arguments.set)
     logits = read_logits(arguments.logits, answers) if arguments.logits is not None else None
     with working(f"judging {len(answers.annotators)} annotators and {len(answers.units)} tasks"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
@@ -13,7 +14,8 @@ from backend.commands.dataset import show_table, write_columns, write_json
 from backend.commands.progress import progress_bar
 from backend.errors import ClientError, NoVotes
 from backend.formats.json_stream import elements
-from backend.formats.label_studio import with_ids
+from backend.formats.label_studio import authors, with_ids
+from backend.formats.people import People
 from backend.labeling import LabelConfig, read_task
 from backend.labeling.regions import KINDS, Drawn, read_regions
 from model.regions import Region, RegionsAgreement, regions_agreement
@@ -21,6 +23,16 @@ from model.regions import Region, RegionsAgreement, regions_agreement
 Columns = dict[str, list[Any]]
 _NO_CONFIG = LabelConfig(controls=(), unmodelled=(), objects=(), unread=())
 Units = dict[str, dict[str, Drawn]]  # task -> annotator -> what they drew
+
+
+class _Given(NamedTuple):
+    """The regions of an annotation, and what says how new it is."""
+
+    annotator: str
+    number: int
+    time: float
+    timed: bool
+    drawn: Drawn
 
 
 def run(arguments: Arguments, console: Console) -> int:
@@ -52,21 +64,31 @@ def run(arguments: Arguments, console: Console) -> int:
 
 def _read(path: Path) -> Units:
     """The newest annotation of each annotator on each task; skipped ones are none."""
-    found: Units = {}
+    listed: dict[str, list[_Given]] = {}
+    people = People()
     if not path.is_file():
         raise ClientError("Regions are read from Label Studio's JSON export, which is one file.")
     with progress_bar() as progress:
         for line, task in elements(path, progress):
             if not isinstance(task, dict):
                 raise ClientError(f"{path.name}, line {line}: a task was expected.")
+            for author in authors(task):
+                people.note(author)
             snapshot = read_task(_NO_CONFIG, with_ids(task), project_id=0, control_arm_percent=0, shown_since=None,
                                  known_annotators={})
-            mine = sorted(snapshot.annotations, key=lambda each: each.id)
-            unsure = {each.annotator for each in mine if not each.timed}
-            mine.sort(key=lambda each: each.task_id if each.annotator in unsure else each.updated_at.timestamp())
-            found[str(snapshot.task.id)] = {
-                each.annotator: read_regions(each.result) for each in mine if not each.was_cancelled}
-    return found
+            listed.setdefault(str(snapshot.task.id), []).extend(
+                _Given(each.annotator, each.id, each.updated_at.timestamp(), each.timed, read_regions(each.result))
+                for each in snapshot.annotations if not each.was_cancelled)
+    renamed = people.renamed(dict.fromkeys(each.annotator for mine in listed.values() for each in mine))
+    return {unit: _newest(mine, renamed) for unit, mine in listed.items()}
+
+
+def _newest(given: list[_Given], renamed: Mapping[str, str]) -> dict[str, Drawn]:
+    """annotator -> the newest; the one with the higher id where times are equal, or one of them cannot be read."""
+    mine = [(renamed.get(each.annotator, each.annotator), each) for each in sorted(given, key=lambda each: each.number)]
+    unsure = {name for name, each in mine if not each.timed}
+    return {name: each.drawn for name, each in sorted(
+        mine, key=lambda entry: 0.0 if entry[0] in unsure else entry[1].time)}
 
 
 def _agreement(drawn: Units, control: str, arguments: Arguments) -> RegionsAgreement:

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from backend.formats.dataset import DEFAULT_CONTROL, Dataset
 from backend.formats.newest import in_order, question_of
+from backend.formats.people import People
 from backend.formats.unread import Unread
 from model.spaces import Value
 from model.votes import Provenance, Votes
@@ -32,6 +34,7 @@ class DatasetBuilder:
         self._provenance, self._known = array("b"), array("b")
         self._number = array("q")
         self.unread = Unread()
+        self.people = People()
         self._time, self._weight, self._lead_time = (array("d") for _ in range(3))
         self._weighted = self._clocked = False
         self.gold: dict[str, dict[str, str]] = {}
@@ -83,13 +86,14 @@ class DatasetBuilder:
     ) -> Dataset:
         """Everything that was added."""
         controls = tuple(self._controls) or tuple(classes or ()) or (DEFAULT_CONTROL,)
-        unit, annotator, control = (np.array(each, np.int32) for each in (self._unit, self._annotator, self._control))
+        unit, control = (np.array(each, np.int32) for each in (self._unit, self._control))
+        annotator, annotators = self._by_person()
         time = in_order(
-            question_of(unit, annotator, control, len(self._annotators), len(controls)), np.array(self._time),
+            question_of(unit, annotator, control, len(annotators), len(controls)), np.array(self._time),
             np.array(self._known, np.bool_), np.array(self._number, np.int64),
         )
         votes = Votes.from_columns(
-            units=tuple(self._units), annotators=tuple(self._annotators), controls=controls,
+            units=tuple(self._units), annotators=annotators, controls=controls,
             values=tuple(self._values), unit=unit, annotator=annotator, value=np.array(self._value, np.int32),
             control=control if len(controls) > 1 else None, time=time if time.any() else None,
             weight=np.array(self._weight) if self._weighted else None,
@@ -99,3 +103,13 @@ class DatasetBuilder:
             votes=votes, name=name, gold=self.gold, classes=classes or {}, ordinal=ordinal, content=self.content,
             unread=self.unread, lead_time_s=np.array(self._lead_time) if self._clocked else None,
         )
+
+    def _by_person(self) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+        """The annotators of the votes, and their names; one for each person."""
+        codes = np.array(self._annotator, np.int32)
+        renamed = self.people.renamed(self._annotators)
+        if not renamed:
+            return codes, tuple(self._annotators)
+        table: dict[str, int] = {}
+        place = [table.setdefault(renamed.get(name, name), len(table)) for name in self._annotators]
+        return np.array(place, np.int32)[codes], tuple(table)

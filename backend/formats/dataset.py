@@ -19,7 +19,7 @@ from backend.errors import NoVotes
 from backend.formats.errors import FormatError
 from backend.formats.unread import Unread
 from backend.labeling import LabelConfig
-from backend.labeling.written import finite_text
+from backend.labeling.written import scale_number
 from backend.ports import Progress
 from model.numbers import number_bins
 from model.spaces import MultipleChoice, SingleChoice, Space, ValueKind
@@ -126,7 +126,7 @@ class Dataset:
         space, classes = self.spaces.get(control), self.classes_of(control)
         if space is not None:
             return space.classes
-        if all(finite_text(name) is not None for name in classes):
+        if all(scale_number(name) is not None for name in classes):
             declared = self.classes.get(control, ())
             return classes if self.ordinal and set(classes) <= set(declared) else tuple(reading_order(classes))
         return classes if set(classes) <= set(self.classes.get(control, ())) else None
@@ -139,7 +139,7 @@ class Dataset:
 
 def reading_order(names: set[str] | tuple[str, ...]) -> list[str]:
     """Numbers by value (negative ones and decimals too), everything else by letters."""
-    numbers = {name: finite_text(name) for name in names}
+    numbers = {name: scale_number(name) for name in names}
     if None in numbers.values():
         return sorted(names)
     return sorted(names, key=lambda name: (numbers[name] or 0.0, name))

@@ -1,7 +1,8 @@
 """A folder with tasks.jsonl, annotations.jsonl and meta.json: the format of our benchmark data.
 
     tasks.jsonl        {"id", "data": {...}, "gold"?: class}
-    annotations.jsonl  {"task", "annotator", "label", "control"?, "kind"?, "time"?, "weight"?, "lead_time"?}
+    annotations.jsonl  {"task", "annotator", "label", "control"?, "kind"?, "time"?, "weight"?, "lead_time"?,
+                        "annotation_id"?}
     annotations_X.jsonl  the same for the control X, a file for each of several controls
     meta.json          {"name", "classes": [...], "label_level": "nominal" | "ordinal", "control"?, ...}
 
@@ -29,6 +30,7 @@ from backend.formats.dataset import DEFAULT_CONTROL, Dataset, ReadOptions, Write
 from backend.formats.errors import FormatError, at_line
 from backend.formats.json_stream import json_lines, whole
 from backend.formats.scalars import as_id, as_seconds, as_value, as_weight, is_missing
+from backend.labeling.written import finite_text
 from model.errors import ModelError
 from model.spaces import Value, ValueKind
 
@@ -140,10 +142,12 @@ def _read_vote(
             raise at_line(path, line, f"its {key} cannot be used")
         return found
 
+    named = finite_text(row.get("annotation_id"))
     builder.vote(
         unit, annotator, value, control=as_id(row.get("control")) or control,
         time=number("time", as_seconds, 0.0), weight=number("weight", as_weight, 1.0),
-        lead_time_s=number("lead_time", as_weight, NAN),
+        lead_time_s=number("lead_time", as_weight, NAN), known=row.get("time") is not None,
+        number=None if named is None or not named.is_integer() else int(named),
     )
 
 

@@ -37,6 +37,7 @@ from model.votes import Provenance, Votes
 OURS = "polyvox"  # key in a task's meta: what Label Studio has no place for
 NO_CONFIG = LabelConfig(controls=(), unmodelled=(), objects=(), unread=())
 Answer = tuple[str, str, Value, Provenance]  # control, part of the task ("" for all), value, how it came to be
+READ = ("choices", "rating", "number", "pairwise", "taxonomy", "ranker")  # types of regions that answers have
 Kinds = dict[str, set[str]]  # control -> kinds of its answers, as `answers.KINDS` has them
 
 
@@ -55,6 +56,8 @@ def read(path: Path, options: ReadOptions) -> Dataset:
             )
         except ClientError as error:
             raise at_line(path, line, "this task has no id") from error
+        for author in authors(task):
+            builder.people.note(author)
         unit = str(snapshot.task.id)
         kept = meta.get(OURS) if isinstance(meta := task.get("meta"), dict) else None
         if isinstance(kept, dict):
@@ -65,11 +68,13 @@ def read(path: Path, options: ReadOptions) -> Dataset:
         contradiction = _add_gold(unit, kept, builder)
         answers = list(_modelled(snapshot) if config else _choices(snapshot, kinds))
         _count_unread(snapshot, {(each.id, control) for each, (control, _, _, _) in answers}, config, builder.unread)
+        taken = 0
         for annotation, (control, part, value, provenance) in answers:
             if options.trust_ground_truth and annotation.ground_truth:
                 if value.kind is ValueKind.CLASS or (value.kind is ValueKind.CLASSES and len(_names(value)) == 1):
                     label = value.data if isinstance(value.data, str) else _names(value)[0]
                     contradiction |= not builder.set_gold(unit, label, control)
+                taken += 1
                 continue
             lead_time_s = NAN if annotation.lead_time_s is None else annotation.lead_time_s
             builder.vote(
@@ -77,6 +82,8 @@ def read(path: Path, options: ReadOptions) -> Dataset:
                 time=annotation.updated_at.timestamp() if annotation.timed else 0.0, known=annotation.timed,
                 lead_time_s=lead_time_s, provenance=provenance,
             )
+        if taken:
+            builder.unread.because("taken for gold labels (--trust-ground-truth)", taken)
         if contradiction:
             raise at_line(path, line, "this task has two different gold labels")
     return finished(builder.dataset(name=path.stem), config, kinds)
@@ -181,7 +188,17 @@ def why_unread(name: str, kind: str, config: LabelConfig | None) -> str:
         declared = next((each for each in config.unmodelled if each.name == name), None)
         return f"with {name}, which is no control of the labeling configuration" if declared is None else \
             f"with {name}, not read: {declared.reason.rstrip('.')}"
-    return f"with {name} ({kind}) on parts of tasks or of a kind that is not read"
+    if kind in READ:
+        return f"with {name} ({kind}) that hold no answer about the task"
+    return f"with {name} ({kind}), which is of a kind that is not read"
+
+
+def authors(task: Mapping[str, Any]) -> Iterator[object]:
+    """Who made the annotations of a task, as the file has it."""
+    listed = task.get("annotations")
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict):
+            yield each.get("completed_by")
 
 
 def with_ids(task: dict[str, Any]) -> Mapping[str, Any]:

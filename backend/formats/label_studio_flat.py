@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from backend.errors import NoVotes
 from backend.formats import columns
-from backend.formats.answers import KIND_OF, answer_of, flat_regions, is_structured, varies
+from backend.formats.answers import KIND_OF, answer_of, flat_regions, is_structured, parsed, varies
 from backend.formats.builder import NAN, DatasetBuilder
 from backend.formats.dataset import Dataset, ReadOptions
 from backend.formats.errors import FormatError, at_line
@@ -28,7 +29,7 @@ from backend.labeling.written import finite_text, person
 from model.spaces import Value
 
 RESERVED = ("annotation_id", "annotator", "created_at", "id", "lead_time", "updated_at")
-ALSO_THEIRS = ("agreement",)  # newer versions write it as well
+ALSO_THEIRS = ("agreement",)  # newer versions write it as well: a number for all annotations of a task
 _LOOKED_AT = 5000  # rows by which columns are judged
 Row = Mapping[str, Any]
 
@@ -83,6 +84,7 @@ def _read(
             data = {key: each for key, each in row.items() if key not in names and key not in RESERVED}
             if data:
                 builder.content[unit] = data
+        builder.people.note(parsed(row.get("annotator")))
         number = finite_text(row.get("annotation_id"))
         annotator = _annotator(row.get("annotator")) or f"deleted:{as_id(row.get('annotation_id')) or line}"
         time = as_seconds(row.get("updated_at"))
@@ -149,7 +151,8 @@ def _answer_columns(
     task; in JSON-MIN also those that stand where answers do (`between` the id of the task and the annotator). Where
     there are none: a column with a usual name, or the only one.
     """
-    candidates = [name for name in there if name not in RESERVED and name not in ALSO_THEIRS]
+    candidates = [name for name in there if name not in RESERVED and not (
+        name in ALSO_THEIRS and all(_is_share(row.get(name)) for row in rows))]
     listed = ", ".join(candidates) or "none"
     config = options.label_config
     if not rows:
@@ -175,6 +178,8 @@ def _answer_columns(
         return found
     usual = [name for name in candidates if name.lower() in ROLES["label"]]
     chosen = candidates if len(candidates) == 1 else usual
+    if not candidates:
+        raise NoVotes(f"{path.name} has annotations, and no column with answers, so there are no votes.")
     if len(chosen) != 1:
         raise FormatError(f"Which column of {path.name} holds the answers? Say it with --control: {listed}.")
     return chosen
@@ -187,14 +192,19 @@ def _configured(path: Path, config: LabelConfig, candidates: Sequence[str], chos
     if chosen in lost or (lost and not found):
         raise _written_over(path, chosen or lost[0])
     if not found:
-        raise FormatError(f"{path.name} has no column of the controls {', '.join(known)}; "
-                          f"it has {', '.join(candidates) or 'none'}.")
+        raise NoVotes(f"{path.name} has no column of the controls {', '.join(known)}, so there are no votes; "
+                      f"it has {', '.join(candidates) or 'none'}.")
     return found
 
 
 def _written_over(path: Path, name: str) -> FormatError:
     return FormatError(f"The control {name} has the name of a column that Label Studio writes itself, so {path.name} "
                        "has lost its answers; use the JSON export.")
+
+
+def _is_share(cell: object) -> bool:
+    """Whether a cell is empty or a bare number, as Label Studio writes agreement."""
+    return cell is None or cell == "" or finite_text(cell) is not None
 
 
 def _is_data(units: Sequence[object], cells: Sequence[object]) -> bool:
@@ -213,6 +223,4 @@ def _between(row: Row) -> list[str]:
 
 def _annotator(who: object) -> str:
     """An id, an e-mail address or an object with either, also as the text of a cell."""
-    from backend.formats.answers import parsed
-
     return person(parsed(who))

@@ -3,9 +3,9 @@
     number      3 and 3.0, in a cell of a table also as text; never NaN or an infinity
     class name  text; a number as text without a point where it is whole; true and false
     look        what a class name looks like: "é" in one code point or two, no-break and doubled spaces, spaces at the
-                ends, marks that are not seen (right-to-left and others), 1 and 1.0
+                ends, marks that are not seen (right-to-left and others), 1 and 1.0, true and True
     time        ISO 8601 (UTC where no zone is given), or seconds, milli-, micro- or nanoseconds since the epoch
-    person      an id, an e-mail address, or an object with either
+    person      an id, an e-mail address, or an object with either or with a name
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?")
+_NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_PADDED = re.compile(r"[+-]?0[0-9]{1,15}(\.[0-9]*)?")
 _NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)|[+-]?[0-9.]+[eE]\+?[0-9]{3,}", re.IGNORECASE)
+_TRUTHS = ("true", "false")  # JSON has them as values, Python writes them with capitals
 _JOINERS = "\u200c\u200d"  # not seen either, but they change the letters and pictures around them
 _EPOCH_UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))  # from which size on a number counts which part of a second
 
@@ -44,6 +46,14 @@ def finite_text(item: object) -> float | None:
     return finite(float(text)) if _NUMBER.fullmatch(text) else finite(item)
 
 
+def scale_number(item: object) -> float | None:
+    """What a class stands for on a scale: a number, also with zeros in front ("08") and with a typeset minus."""
+    if not isinstance(item, str):
+        return finite(item)
+    text = item.strip().replace("\u2212", "-")
+    return float(text) if _PADDED.fullmatch(text) else finite_text(text)
+
+
 def is_no_number(text: str) -> bool:
     """Whether a text stands for NaN or an infinity, 1e999 too."""
     text = text.strip()
@@ -65,7 +75,7 @@ def class_text(item: object) -> str | None:
 def look(text: str) -> str:
     """What texts that look alike have in common; the text itself where nothing of it is seen."""
     if text.isascii() and text.isalpha():  # most
-        return text
+        return text.lower() if text.lower() in _TRUTHS else text
     seen = "".join(" " if each.isspace() else each for each in text if not _unseen(each))
     seen = unicodedata.normalize("NFC", " ".join(seen.split()))
     if _NUMBER.fullmatch(seen):
@@ -121,10 +131,12 @@ def moment(item: object) -> datetime | None:
 
 
 def person(item: Any) -> str:
-    """Who that is: the id of an object if it has one, else its e-mail address or name; "" for nobody."""
+    """Who that is: the id of an object if it has one, else its e-mail address or name, also of a user inside of it;
+    "" for nobody."""
     if isinstance(item, Mapping):
-        named = (person(item.get(key)) for key in ("id", "pk", "email", "username"))
-        return next((name for name in named if name), "")
+        named = (person(item.get(key)) for key in ("id", "pk", "user_id", "email", "username", "user"))
+        full = (person(item.get(key)) for key in ("first_name", "last_name"))
+        return next((name for name in named if name), "") or " ".join(name for name in full if name)
     if isinstance(item, str):
         return item.strip()
     if isinstance(item, bool) or not isinstance(item, int | float) or finite(item) is None:

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from backend.errors import MediaError
 
 _PATH = "!$%&'()*+,/:;=@-._~[]|"  # what stays in a path; letters and digits do anyway
+_USER = "!$%&'()*+,;=:-._~"  # in a name and password before the host
 _QUERY = "!$%&()*+,/:;=?@-._~[]|\\^`{}"
 _LEFT_OUT = re.compile("[\t\r\n]")
 _NO_HOST = re.compile(r"[\x00-\x20\x7f\"%<>\\^`{|}]")
@@ -33,7 +34,8 @@ def as_browser(address: str) -> str:
     address = head.replace("\\", "/") + mark + rest
     try:
         parts = urlsplit(address)
-        host = parts.netloc.encode("idna").decode() if not parts.netloc.isascii() else parts.netloc
+        user, at, host = parts.netloc.rpartition("@")
+        host = quote(_plain(user), safe=_USER) + at + (host if host.isascii() else host.encode("idna").decode())
     except (ValueError, UnicodeError) as error:
         raise MediaError("The address in the task cannot be read.") from error
     if _NO_HOST.search(host):
