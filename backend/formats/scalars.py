@@ -7,6 +7,8 @@ import math
 from backend.labeling.written import number_text, seconds
 from model.spaces import Value
 
+LARGEST_WEIGHT = 3e38  # votes keep weights as float32
+
 
 def as_id(item: object) -> str | None:
     """An id as text: 17, 17.0 and "17" are one id. None for what is none (empty text, null, lists, NaN)."""
@@ -38,8 +40,8 @@ def as_seconds(item: object) -> float | None:
 
 
 def as_weight(item: object) -> float | None:
-    """A weight: a finite number that is not negative; None for anything else."""
-    if isinstance(item, int | float) and not isinstance(item, bool) and 0.0 <= item < math.inf:
+    """A weight: a finite number that is not negative and that votes can keep; None for anything else."""
+    if isinstance(item, int | float) and not isinstance(item, bool) and 0.0 <= item <= LARGEST_WEIGHT:
         return float(item)
     return None
 

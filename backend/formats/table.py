@@ -20,7 +20,7 @@ from backend.formats.columns import Column
 from backend.formats.dataset import DEFAULT_CONTROL, Dataset, ReadOptions
 from backend.formats.errors import FormatError, at_line
 from backend.formats.newest import in_order, question_of
-from backend.formats.scalars import as_seconds
+from backend.formats.scalars import LARGEST_WEIGHT, as_seconds
 from backend.formats.unread import Unread
 from model.errors import ModelError
 from model.spaces import Value, ValueKind
@@ -192,7 +192,7 @@ def _numbers(column: Column, role: str, place: Place, called: str) -> NDArray[np
     if first is not None:
         raise place(first, f"its {called} is no number")
     with np.errstate(invalid="ignore"):
-        wrong = (found < 0) | np.isinf(found) | ((column.codes >= 0) & np.isnan(found))
+        wrong = (found < 0) | (found > LARGEST_WEIGHT) | ((column.codes >= 0) & np.isnan(found))
     if role != "weight":
         wrong &= ~np.isnan(found)  # a lead time may be unknown
     if wrong.any():

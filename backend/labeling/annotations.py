@@ -85,6 +85,7 @@ def _annotations(task: Task, raw: Any, known: Mapping[int, str]) -> Iterator[Ann
             continue
         stated = moment(item.get("created_at")) or moment(item.get("updated_at"))
         created = stated or task.updated_at
+        made_from = item.get("parent_prediction")  # its id, or in full
         yield Annotation(
             id=identifier,
             task_id=task.id,
@@ -96,7 +97,7 @@ def _annotations(task: Task, raw: Any, known: Mapping[int, str]) -> Iterator[Ann
             updated_at=moment(item.get("updated_at")) or created,
             lead_time_s=_seconds(item.get("lead_time")),
             imported=is_imported(item),
-            parent_prediction=_int(item.get("parent_prediction")),
+            parent_prediction=_int(made_from.get("id") if isinstance(made_from, Mapping) else made_from),
             predicted=shown_prediction(item),
             timed=stated is not None,
         )

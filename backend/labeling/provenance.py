@@ -58,7 +58,8 @@ def _as_predicted(regions: Sequence[Mapping[str, Any]], predicted: Sequence[Mapp
 def shown_prediction(raw: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     """The regions of the prediction that an annotation holds; None where it holds none, or one that was not on the
     screen: Label Studio keeps the one of the selected version, which for own predictions of ours is the consensus."""
-    held = raw.get("prediction")
+    parent = raw.get("parent_prediction")
+    held = raw["prediction"] if isinstance(raw.get("prediction"), Mapping) else parent
     result = held.get("result") if isinstance(held, Mapping) else None
     if not isinstance(held, Mapping) or not isinstance(result, list):
         return None
@@ -69,7 +70,7 @@ def shown_prediction(raw: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     mine = [region for region in own if isinstance(region, Mapping)] if isinstance(own, list) else []
     ids = {region["id"] for region in predicted if isinstance(region.get("id"), str)}
     of_another = any(region.get("id") not in ids and ("score" in region or "meta" in region) for region in mine)
-    made_from_it = raw.get("parent_prediction") is not None and raw.get("parent_prediction") == held.get("id")
+    made_from_it = parent is held or (parent is not None and parent == held.get("id"))
     return None if of_another and not made_from_it else predicted
 
 
@@ -84,7 +85,7 @@ def _said(region: Mapping[str, Any]) -> str:
     """The answer of a region; a set of choices in any order is one answer."""
     value = region.get("value")
     if isinstance(value, Mapping):
-        value = {key: sorted(map(str, each)) if key in _SETS and isinstance(each, list) else _plain(each)
+        value = {key: sorted(map(str, each if isinstance(each, list) else [each])) if key in _SETS else _plain(each)
                  for key, each in value.items()}
     return json.dumps(value, sort_keys=True, default=str)
 

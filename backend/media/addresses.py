@@ -35,13 +35,13 @@ def as_browser(address: str) -> str:
     try:
         parts = urlsplit(address)
         user, at, host = parts.netloc.rpartition("@")
-        host = quote(_plain(user), safe=_USER) + at + (host if host.isascii() else host.encode("idna").decode())
+        host = host if host.isascii() else host.encode("idna").decode()
     except (ValueError, UnicodeError) as error:
         raise MediaError("The address in the task cannot be read.") from error
     if _NO_HOST.search(host):
         raise MediaError("The address in the task cannot be read.")
     path, query = quote(_plain(parts.path), safe=_PATH), quote(_plain(parts.query), safe=_QUERY)
-    return urlunsplit((parts.scheme, host, path, query, ""))
+    return urlunsplit((parts.scheme, quote(_plain(user), safe=_USER) + at + host, path, query, ""))
 
 
 def location_text(header: str) -> str:

@@ -29,11 +29,12 @@ from backend.services.prediction import trained_on
 from backend.services.served import is_account, learned_of, whole_task
 from model.coldstart.adapting import Adapted
 from model.config import LadderConfig
+from model.crowd.room import confusions_fit
 from model.dataset import TrainingSet
 from model.ensemble.first_votes import FirstVotes
 from model.errors import ModelError, NotEnoughVotes
 from model.evaluate.splits import task_of
-from model.spaces import Space
+from model.spaces import Space, ValueKind
 from model.votes import Votes
 
 Floats = NDArray[np.float64]
@@ -229,12 +230,16 @@ def board_of(
 
 
 def from_votes(votes: Votes, spaces: Mapping[str, Space], echo_weight: float) -> FromVotes | None:
-    """Fitted on these votes; None without any that is usable."""
+    """Fitted on these votes; None without any that is usable. Controls whose tables would not fit into memory are left
+    out, as in the statistics."""
 
     def no_content(units: Sequence[str]) -> list[NDArray[np.float16]]:
         raise ModelError("votes alone need no content")
 
-    used = {name: space for name, space in spaces.items() if space.classes and len(votes.of_control(name))}
+    used = {
+        name: space for name, space in spaces.items() if space.classes and len(votes.of_control(name))
+        and confusions_fit(len(votes.annotators) + 1, len(space.classes) if space.kind is ValueKind.CLASS else 2)
+    }
     data = TrainingSet(votes=votes, spaces=used, tokens=no_content, heldout=lambda unit: False,
                        anonymous=lambda annotator: not is_account(annotator))
     try:

@@ -183,7 +183,7 @@ def left_out(material: Material) -> list[tuple[str, str]]:
 
 def _too_large(material: Material, space: Space) -> bool:
     classes = len(space.classes) if space.kind is ValueKind.CLASS else len(ABSENT_PRESENT)
-    return not confusions_fit(len(material.given.annotators), classes)
+    return not confusions_fit(len(material.given.annotators) + 1, classes)  # one more: whom nobody knows yet
 
 
 def _judge_sets(answers: AnswerMatrix, witness: Witness, share: float) -> Judged:

@@ -85,7 +85,7 @@ def test_words_need_a_stated_order(shell: Shell) -> None:
     assert value(backwards, "Krippendorff alpha (ordinal)") == pytest.approx(ordered)
 
 
-@pytest.mark.parametrize("weight", ["inf", "-inf", "nan", "-1"])
+@pytest.mark.parametrize("weight", ["inf", "-inf", "nan", "-1", "1e308"])
 @pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
 def test_weights_that_are_none_are_named(shell: Shell, weight: str, form: str) -> None:
     path = shell.folder / f"w.{form}"

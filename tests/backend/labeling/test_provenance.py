@@ -63,3 +63,19 @@ def embedded(*values, origin="prediction", predicted=("Negative",), **more):
 def test_old_exports_say_prediction_of_what_was_changed(made, provenance):
     (vote,) = votes_of(made)
     assert vote.provenance is provenance
+
+
+SHOWN = {"id": 3, "result": [{"from_name": "label", "to_name": "text", "type": "choices",
+                              "value": {"choices": ["Negative"]}}]}
+
+
+@pytest.mark.parametrize(("made", "provenance"), [
+    (embedded("Positive") | {"prediction": None, "parent_prediction": SHOWN}, CHANGED),
+    (embedded("Negative") | {"prediction": 3, "parent_prediction": SHOWN}, ACCEPTED),
+    (embedded("Negative", predicted="?") | {"prediction": {"result": [
+        {**SHOWN["result"][0], "value": {"choices": "Negative"}}]}}, ACCEPTED),
+    (embedded("Positive", origin=None, lead_time=None) | {"prediction": None, "parent_prediction": SHOWN}, ACCEPTED),
+])
+def test_a_prediction_may_be_held_as_the_parent_and_a_choice_without_a_list(made, provenance):
+    (vote,) = votes_of(made)
+    assert vote.provenance is provenance

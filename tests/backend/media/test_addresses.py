@@ -81,3 +81,12 @@ def test_a_cloud_key_may_hold_anything() -> None:
     value = "s3://bucket/sch\u00f6n \udcff.png"
     found = read_reference(value, label_studio_url="http://ls.example", task=3, inline_limit=9)
     assert found.url.startswith("http://ls.example:80/tasks/3/resolve/?fileuri=") and found.url.isascii()
+
+
+@pytest.mark.parametrize(("address", "sent"), [
+    ("http://us\u00e9r:p\u00e4 ss@h.example/a", "http://us%C3%A9r:p%C3%A4%20ss@h.example/a"),
+    ("http://u:p@m\u00fcller.example/\u00e4", "http://u:p@xn--mller-kva.example/%C3%A4"),
+    ("http://u%40x:p@h.example:80/a", "http://u%40x:p@h.example:80/a"),
+])
+def test_names_before_the_host_are_no_part_of_it(address: str, sent: str) -> None:
+    assert as_browser(address) == sent

@@ -253,3 +253,20 @@ def test_a_project_that_is_gone_fails_with_a_sentence(tmp_path: Path) -> None:
     project = Project(tmp_path)
     with pytest.raises(JobFailed, match="unknown"):
         project.statistics.run("9.1", lambda done, note: None)
+
+
+def test_a_control_whose_tables_would_fill_the_memory_is_left_out_by_name(tmp_path: Path) -> None:
+    """1,000 annotators x 260 x 260 classes are beyond the half gigabyte of a table; the other control is judged."""
+    names = [f"c{at}" for at in range(260)]
+    choices = "".join(f'<Choice value="{name}"/>' for name in names)
+    project = Project(tmp_path, config=f"""<View><Text name="text" value="$text"/><Choices name="huge" toName="text">
+{choices}</Choices><Choices name="small" toName="text"><Choice value="A"/><Choice value="B"/></Choices></View>""")
+    rng = np.random.default_rng(0)
+    votes = [vote(at // 5, str(at + 1), Value.of_class(names[rng.integers(260)]), at, "huge") for at in range(1000)]
+    votes += [vote(at // 5, str(at + 1), Value.of_class("AB"[at // 5 % 2]), at, "small") for at in range(100)]
+    project.give(votes)
+    assert project.run()["computed"]
+    overview = project.statistics.overview(KEY)
+    assert overview is not None and [each.name for each in overview.controls] == ["small"]
+    said = " ".join(str(each) for each in overview.unmodelled)
+    assert "'huge' has 1,000 annotators and 260 classes" in said and "memory" in said
