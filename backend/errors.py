@@ -20,7 +20,7 @@ class ClientError(PolyvoxError):
 
 
 class NoVotes(ClientError):
-    """A file has no votes, or none that can be read; the sentence says which of the two, and why. Exit code 2."""
+    """A file has no votes, or none that can be read or used; the sentence says which, and why. Exit code 2."""
 
 
 class NotFound(ClientError):

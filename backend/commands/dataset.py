@@ -20,7 +20,7 @@ from rich.text import Text
 
 from backend.commands.base import Arguments, say
 from backend.commands.progress import progress_bar
-from backend.errors import ClientError
+from backend.errors import ClientError, NoVotes
 from backend.formats import WHAT, Dataset, ReadOptions, open_dataset
 from backend.formats.unread import check_votes
 from backend.labeling import LabelConfig, parse_config
@@ -99,7 +99,7 @@ def label_config(arguments: Arguments) -> LabelConfig | None:
 
 
 def answers_of(dataset: Dataset, control: str, *, times: bool = False) -> AnswerMatrix:
-    """The single-class votes of a control. Raises ClientError where the control has other answers."""
+    """The single-class votes of a control. Raises NoVotes where the control has other answers."""
     from model.crowd import AnswerMatrix
     from model.numbers import NumberBins
     from model.spaces import ValueKind
@@ -108,7 +108,7 @@ def answers_of(dataset: Dataset, control: str, *, times: bool = False) -> Answer
     fits = space is not None and space.kind is ValueKind.CLASS and not isinstance(space, NumberBins)
     strange = set() if fits else dataset.kinds(control) - {ValueKind.CLASS}
     if strange:
-        raise ClientError(f"The control {control} has answers of kind {min(strange).value}; this needs single classes.")
+        raise NoVotes(f"The control {control} has answers of kind {min(strange).value}; this needs single classes.")
     classes = space.classes if fits and space is not None else dataset.classes_of(control)
     return AnswerMatrix.from_votes(dataset.votes, control, classes=classes, keep_time=times and dataset.timed)
 

@@ -135,3 +135,8 @@ def test_annotations_taken_for_gold_are_no_riddle(shell: Shell) -> None:
     task = {"id": 1, "data": {}, "annotations": [{**annotation(1, 1, "x"), "ground_truth": True}]}
     path: Path = shell.write("g.json", json.dumps([task]))
     assert "1 taken for gold labels" in shell("agreement", path, "--trust-ground-truth", expect=2)
+
+
+def test_sets_cannot_be_judged_one_by_one(shell: Shell) -> None:
+    path = shell.write("s.jsonl", '{"task": 1, "annotator": "a", "label": ["x", "y"]}\n')
+    assert "needs single classes" in shell("identify", path, expect=2)
