@@ -25,3 +25,10 @@ def shop(template: Path, tmp_path: Path) -> Workshop:
 @pytest.fixture
 def shelf() -> PredictionShelf:
     return PredictionShelf()
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The three annotators have few votes, and somebody new is moved by each of their own; these tests are about people
+    whose predictions stand still while nothing is learned."""
+    monkeypatch.setattr("model.coldstart.adapting.LITTLE", 0)
