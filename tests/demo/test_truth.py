@@ -56,6 +56,10 @@ def test_most_differences_are_two_rules(found: truth.Found) -> None:
     assert found.causes.get("slip", 0) < found.causes.get("habit", 0) + found.causes.get("readings", 0)
 
 
+def test_the_audit_names_nobody(found: truth.Found) -> None:
+    assert found.named == ()
+
+
 def test_the_table_says_all_of_it(found: truth.Found, capsys: pytest.CaptureFixture[str]) -> None:
     truth.tell(found, Console(width=80))
     shown = capsys.readouterr().out
