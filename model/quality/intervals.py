@@ -120,11 +120,11 @@ def _interval(value: float, drawn: Floats, coverage: float) -> Interval:
     return Interval(value=value, low=float(low), high=float(high))
 
 
-def wilson_interval(right: float, votes: float) -> Interval:
-    """A share with its 95 % Wilson interval; NaN without votes."""
+def wilson_interval(right: float, votes: float, z: float = 1.959964) -> Interval:
+    """A share with its Wilson interval, `z` standard errors wide (by default 95 %); NaN without votes."""
     if votes <= 0:
         return Interval(value=float("nan"), low=float("nan"), high=float("nan"))
-    z, share = 1.959964, right / votes
+    share = right / votes
     centre = (share + z**2 / (2 * votes)) / (1 + z**2 / votes)
     half = z * np.sqrt(share * (1 - share) / votes + z**2 / (4 * votes**2)) / (1 + z**2 / votes)
     return Interval(value=share, low=float(max(centre - half, 0.0)), high=float(min(centre + half, 1.0)))
