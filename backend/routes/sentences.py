@@ -19,6 +19,7 @@ from backend.services.statistics.documents import ALONE
 from backend.services.triggers import rejected_in_a_row
 
 NAMED = 5  # annotators in one sentence
+_FORMER = ("dawid-skene", "median")  # what documents of an older release name instead of `ALONE`
 
 
 def connection(shown: Overview) -> str:
@@ -105,7 +106,7 @@ def crowd(view: ProjectView) -> list[str]:
         alpha = ("" if each.alpha is None else
                  f"; annotators agree with Krippendorff's alpha {each.alpha:.2f} (1 is perfect, 0 is guessing)")
         tasks = f"{each.tasks} task{' has' if each.tasks == 1 else 's have'}"
-        by = "From votes alone" if each.method == ALONE else f"By version {each.method}"
+        by = "From votes alone" if each.method in (ALONE, *_FORMER) else f"By version {each.method}"
         said.append(f"{by}, {tasks} a consensus on {each.control}{sure}{alpha}.")
     odd = {(score.name, WORDS.get(score.fault, score.fault)) for score in view.scores if score.fault}
     if odd:

@@ -30,7 +30,8 @@ from model.coldstart.adapting import Adapted, adapt, is_newcomer
 from model.evaluate.splits import is_heldout
 from model.quality.evidence import Evidence
 
-KEPT = 512  # newcomers of all projects whose lessons are kept; 10 kB to 1 MB each
+KEPT = 512  # newcomers of all projects whose lessons are kept
+KEPT_BYTES = 256 << 20  # all of them together; 10 kB to 1 MB each, more where there are many classes and people
 AT_ONCE = 64  # newcomers of one request, those with most votes
 
 
@@ -44,6 +45,7 @@ class Newcomers:
         self._settings = settings
         self._lock = threading.Lock()
         self._learned: OrderedDict[tuple[str, str], tuple[int, Adapted | None]] = OrderedDict()
+        self._bytes = 0  # of all that is kept
         self._evidence: OrderedDict[str, Evidence | None] = OrderedDict()
 
     def of(
@@ -123,10 +125,15 @@ class Newcomers:
 
     def _keep(self, loaded: Loaded, who: str, stamp: int, learned: Adapted | None) -> None:
         with self._lock:
+            self._forget(self._learned.pop((loaded.version.path, who), None))
             self._learned[loaded.version.path, who] = (stamp, learned)
-            self._learned.move_to_end((loaded.version.path, who))
-            while len(self._learned) > KEPT:
-                self._learned.popitem(last=False)
+            self._bytes += 0 if learned is None else learned.size
+            while len(self._learned) > KEPT or self._bytes > KEPT_BYTES:
+                self._forget(self._learned.popitem(last=False)[1])
+
+    def _forget(self, kept: tuple[int, Adapted | None] | None) -> None:
+        if kept is not None and kept[1] is not None:
+            self._bytes -= kept[1].size
 
     def _evidence_of(self, loaded: Loaded) -> Evidence | None:
         path = loaded.version.path

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from model.coldstart.newcomer import Experience, Newcomer, learn, most_votes
+from model.coldstart.newcomer import Experience, Newcomer, fits, learn, most_votes
 from model.ensemble.pooled import plain_of
 from model.votes import Provenance, Votes
 
@@ -41,6 +41,11 @@ class Adapted:
 
     controls: Mapping[str, Newcomer]
     units: frozenset[str]  # on which they have voted
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return sum(each.size for each in self.controls.values()) + 100 * len(self.units)
 
 
 def is_newcomer(ladder: Ladder, annotator: str) -> bool:
@@ -75,6 +80,8 @@ def _control(
     evidence: Evidence | None,
 ) -> Newcomer | None:
     state = ladder.controls[name]
+    if not fits(state.space, len(state.panel)):
+        return None
     inside = np.array([state.space.contains(value) for value in votes.values], np.bool_)
     rows = np.flatnonzero(inside[votes.value] & (votes.weight > 0))[-most_votes(state.space):] if len(votes) else ()
     if not len(rows):

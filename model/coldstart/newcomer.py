@@ -43,6 +43,7 @@ REGRET = -float(np.log(FREQUENCIES / _TOGETHER))  # nats in all that can be lost
 SHRUNK = (0.5, 4.0)  # pseudo-votes: of each label alike, and in all of everybody's frequencies
 _AS_IT_IS, _OTHERWISE = 1.4, 0.8  # pseudo-votes in each row of a confusion matrix
 MOST_VOTES, FEWEST, _MOST_NUMBERS = 120, 30, 360  # the latest votes; own scores cost the cube of votes times values
+MOST_CELLS = 1 << 21  # of the confusion matrices of all rows, 16 MB; where there would be more, nothing is learned
 _FLOOR = 1e-4
 
 
@@ -74,6 +75,12 @@ class Newcomer:
     votes: int
     before: Floats = field(repr=False)  # (N, C) what was expected of each vote before it was known
 
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        own = (self.own.bias, self.own.slope, self.own.people, self.own.content)
+        return sum(each.nbytes for each in (self.confusion, self.frequencies, self.weights, self.before, *own))
+
     def probabilities(self, scores: Floats, content: Floats) -> Floats:
         """(B, C) from what the ladder serves to everybody, scores (B, R, C), and content (B, F)."""
         p = _questions(self.space, scores)  # (B, R, G, K)
@@ -93,8 +100,15 @@ def most_votes(space: Space) -> int:
     return min(MOST_VOTES, max(FEWEST, _MOST_NUMBERS // max(wide, 1)))
 
 
+def fits(space: Space, people: int) -> bool:
+    """Whether there is something to learn of a space, and tables of so many known annotators are small enough."""
+    c = len(space.classes)
+    cells = c * c if space.kind is ValueKind.CLASS else 4 * c
+    return c > (space.kind is ValueKind.CLASS) and (people + 1) * cells <= MOST_CELLS
+
+
 def learn(seen: Experience) -> Newcomer:
-    """Take a newcomer's votes one after the other; not more than `most_votes`."""
+    """Take a newcomer's votes one after the other; not more than `most_votes`, of a space that `fits`."""
     known = seen.rows.shape[1] - 1
     others = np.array([at for at in range(known) if at != seen.itself], np.int64)
     rows = _questions(seen.space, seen.rows)[:, np.append(others, known)]  # (N, R', G, K)
@@ -103,7 +117,7 @@ def learn(seen: Experience) -> Newcomer:
                       else _log_odds(seen.frequencies))  # (G, K)
     told, confusion = _confusion(rows, said, seen.weight, base)
     often, frequencies = _frequencies(said, seen.weight, base)
-    leaning, own = learn_own(_logs(rows), seen.content, said, seen.weight)
+    leaning, own = _own_scores(seen, rows, said)
     answers = [rows, told, often, leaning]
     if seen.itself is not None:
         answers.append(_itself(seen, rows)[:, None])
@@ -119,6 +133,16 @@ def learn(seen: Experience) -> Newcomer:
         space=seen.space, others=others, itself=seen.itself, weights=weights[-1], confusion=confusion,
         frequencies=frequencies, own=own, votes=len(said), before=_classes(seen.space, before),
     )
+
+
+def _own_scores(seen: Experience, rows: Floats, said: Codes) -> tuple[Floats, OwnScores]:
+    """What own scores expected of each vote, (N, S, G, K), and what they are in the end: learned from the latest votes
+    alone where all of them would take long, and as anybody's before."""
+    n, _, g, k = rows.shape
+    late = max(n - int(_MOST_NUMBERS / ((k - 1) * np.cbrt(g))), 0)
+    expected, own = learn_own(_logs(rows[late:]), seen.content[late:], said[late:], seen.weight[late:])
+    anybody = np.repeat(rows[:late, -1:], len(STRENGTHS), 1)
+    return np.concatenate([anybody, expected]), own
 
 
 def _prior(rows: int, itself: bool) -> Floats:

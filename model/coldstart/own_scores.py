@@ -61,7 +61,7 @@ def learn_own(log: Floats, content: Floats, said: Codes, weight: Floats) -> tupl
     wide = k - 1
     middle = np.moveaxis(log[:, -1] @ basis, 0, 1)  # (G, N, L)
     apart = (log[:, :-1] - log[:, -1:]) @ basis / np.sqrt(max(log.shape[1] - 1, 1))  # (N, J, G, L)
-    flat = apart.transpose(2, 0, 3, 1).reshape(g, n * wide, -1)  # (G, N L, J)
+    flat = apart.transpose(2, 0, 3, 1).reshape(g, n * wide, apart.shape[1])  # (G, N L, J)
     one = _kernel(middle, flat, content)
     variance = np.square(STRENGTHS)[:, None]  # (S, 1)
     kernel = variance[..., None, None] * one  # (S, G, N L, N L)
@@ -80,7 +80,7 @@ def learn_own(log: Floats, content: Floats, said: Codes, weight: Floats) -> tupl
     found = OwnScores(
         bias=_BIAS**2 * variance[..., None] * alpha.sum(2), slope=_SLOPE**2 * variance * (middle * alpha).sum((2, 3)),
         people=(_PEOPLE**2 * variance[..., None] / np.sqrt(max(log.shape[1] - 1, 1))
-                * (alpha.reshape(*f.shape[:2], 1, -1) @ flat)[..., 0, :]),
+                * (alpha.reshape(*f.shape[:2], 1, n * wide) @ flat)[..., 0, :]),
         content=_CONTENT**2 * variance[..., None, None] * (content.T @ alpha),
     )
     return expected.transpose(2, 0, 1, 3), found

@@ -177,3 +177,17 @@ def test_only_what_changed_is_asked_again(shop, monkeypatch):
             snapshot(41, texts()[40], [vote(41, "1", "polite"), vote(41, "2", "rude")])])
         services.statistics.run(KEY, silent)
     assert asked == [48, 1]
+
+
+def test_a_class_that_is_taken_out_of_the_config_is_taken_out_of_the_consensus(shop):
+    with _services(shop) as services:
+        before = _of_api(services, "consensus?limit=1000")
+        record = services.store.projects.get(KEY)
+        only = record.label_config.replace('<Choice value="rude"/>', "")
+        services.store.projects.ensure(KEY, title=record.title, label_config=only)
+        services.statistics.run(KEY, silent)
+        after = _of_api(services, "consensus?limit=1000")
+        live = services.prediction.answer(
+            KEY, None, [{"id": task, "data": {"text": texts()[task - 1]}} for task in after], deadline_s=60)
+    assert "rude" in {label for label, _ in before.values()}
+    assert {task: (label(one[-1]), one[-1]["score"]) for task, one in zip(after, live, strict=True)} == after

@@ -6,7 +6,8 @@ consensus comes from votes alone (`model.ensemble.first_votes`), calibrated like
 `/predict`, delivery, `fill` and `annotate` use, and the same rule what a label and its confidence are
 (`served.Offers`), so no two places can differ.
 
-Invariants: one batched forward over tasks whose votes, content or version are new since the last run in this process;
+Invariants: one batched forward over tasks whose votes, content, version or label config are new since the last run in
+this process;
 a fixed number of queries.
 Shape legend: U units of a control, C classes.
 """
@@ -62,7 +63,7 @@ def _by_version(
     board: Board, source: FromVersion, memory: Memory, progress: Progress
 ) -> Iterator[tuple[int, Answers]]:
     """(task, answers) of tasks with votes that the version can answer for."""
-    known = memory.of(board.project.key, board.version or "")
+    known = memory.of(board.project.key, repr((board.version, board.project.label_config)))  # it says what is offered
     offers = Offers(source.spaces, board.config)
     ids = np.unique(board.task)
     for begin in range(0, len(ids), CHUNK):

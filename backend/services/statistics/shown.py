@@ -20,7 +20,7 @@ _PROJECTS = 8  # whose answers are remembered
 
 @dataclass(slots=True, kw_only=True)
 class Known:
-    """What one version said."""
+    """What one version said, under one label config."""
 
     version: str
     answers: dict[int, tuple[str, Answers]] = field(default_factory=dict)  # task -> (digest of all it rests on, ...)

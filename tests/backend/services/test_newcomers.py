@@ -143,3 +143,17 @@ def test_a_stranger_with_twenty_votes_costs_little(shop: Workshop) -> None:
     for _ in range(10):
         service.of(KEY, loaded, config, [STRANGER])
     assert (time.process_time() - begun) / 10 < 0.02
+
+
+def test_what_is_kept_is_bounded_in_bytes(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, config = shop.registry.published(KEY), parse_config(CONFIG)
+    assert loaded is not None
+    says(shop, teaching(shop, 5))
+    service = newcomers(shop)
+    first = service.of(KEY, loaded, config, [STRANGER])[STRANGER]
+    assert 1000 < first.size < 1 << 20
+    monkeypatch.setattr("backend.services.newcomers.KEPT_BYTES", first.size - 1)
+    assert newcomers(shop).of(KEY, loaded, config, [STRANGER])[STRANGER] is not first
+    small = newcomers(shop)
+    second = small.of(KEY, loaded, config, [STRANGER])[STRANGER]
+    assert small.of(KEY, loaded, config, [STRANGER])[STRANGER] is not second  # it is learned anew instead

@@ -165,6 +165,9 @@ def test_what_votes_alone_say_is_there_before_any_version():
     assert "Worth asking about: Zoe: labels not explained." in said
     one = CrowdFigures(control="a", tasks=1, confidence=None, alpha=None)
     assert sentences.crowd(view(crowd=[one])) == ["From votes alone, 1 task has a consensus on a."]
+    for former in ("dawid-skene", "median"):  # documents that an older release computed
+        assert sentences.crowd(view(crowd=[replace(one, method=former)])) == sentences.crowd(view(crowd=[one]))
+    assert sentences.crowd(view(crowd=[replace(one, method="r3")])) == ["By version r3, 1 task has a consensus on a."]
 
 
 def test_whom_the_model_has_learned_is_told_by_name():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from model.coldstart.adapting import LITTLE, adapt, is_newcomer
+from model.spaces import SingleChoice
 from model.votes import Vote, Votes
 
 NEW = "newcomer"
@@ -89,3 +90,14 @@ def test_the_order_of_rows_does_not_matter_but_their_time(ladder, simulated):
     np.testing.assert_array_equal(first, second)
     later = replace(votes, time=votes.time[::-1].copy())
     assert np.abs(_adapted(ladder, simulated, later).controls["label"].weights - first).max() > 0
+
+
+def test_a_control_with_one_class_teaches_nothing_and_stops_nothing(ladder, simulated):
+    """A single box to tick is a class of its own."""
+    one = SingleChoice(("maybe",))
+    state = ladder.controls["label"]
+    stack = {"prior": np.ones((len(ladder.annotators) + 1, 1))}
+    odd = ladder.having({"label": state, "box": replace(state, space=one, **stack)})
+    votes = _votes(simulated.space, ["t0", "t1"], ["maybe", "maybe"])
+    both = replace(votes, controls=("label", "box"), control=np.array([0, 1], votes.control.dtype))
+    assert set(_adapted(odd, simulated, both).controls) == {"label"}

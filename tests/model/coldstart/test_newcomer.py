@@ -1,9 +1,11 @@
 """What a newcomer's own votes teach: rules that nobody else has, people who are like them, and never much harm."""
 
+import time
+
 import numpy as np
 import pytest
 
-from model.coldstart.newcomer import REGRET, Experience, learn, most_votes
+from model.coldstart.newcomer import REGRET, Experience, fits, learn, most_votes
 from model.evaluate.metrics import log_losses
 from model.spaces import MultipleChoice, SingleChoice
 
@@ -126,3 +128,23 @@ def test_many_classes_are_learned_from_fewer_votes():
     assert most_votes(SPACE) == 120
     assert most_votes(SingleChoice(tuple(map(str, range(20))))) == 30
     assert most_votes(SETS) == 120
+
+
+@pytest.mark.parametrize("space", [
+    SingleChoice(tuple(map(str, range(40)))), MultipleChoice(tuple(map(str, range(200)))),
+])
+def test_many_classes_keep_nobody_waiting(space):
+    rng = np.random.default_rng(0)
+    classes, n = len(space.classes), most_votes(space)
+    rows, x = rng.standard_normal((n, 5, classes)), rng.standard_normal((n, 50)) / 7.0
+    y = np.eye(classes)[rng.integers(classes, size=n)]
+    begun = time.process_time()
+    learned = learn(_seen(rows, x, y, space))
+    assert time.process_time() - begun < 1.5
+    assert np.isfinite(learned.before).all() and np.isfinite(learned.probabilities(rows, x)).all()
+
+
+def test_what_cannot_be_learned_is_said_beforehand():
+    assert fits(SPACE, PEOPLE) and fits(MultipleChoice(("only",)), PEOPLE)
+    assert not fits(SingleChoice(("only",)), PEOPLE)  # a single class teaches nothing
+    assert not fits(SingleChoice(tuple(map(str, range(1000)))), PEOPLE)  # 72 MB of matrices
