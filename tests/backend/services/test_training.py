@@ -203,7 +203,7 @@ def test_the_gate_is_told_how_far_the_published_version_fell_behind(
 ) -> None:
     told: list[float] = []
 
-    def watched(*_: Any, behind: float) -> Judgement:
+    def watched(*_: Any, behind: float, **__: Any) -> Judgement:
         told.append(behind)
         fell = {1: {}, 2: {"behind": 0.003}, 3: {"behind": 0.009}, 4: {"behind": 0.001}}[len(told)]
         return Judgement(publish=len(told) != 3, reason="So says the test.", figures=fell)
@@ -250,9 +250,9 @@ def test_where_more_is_held_out_now_only_what_neither_version_saw_judges(
     judged: list[Any] = []
     judge = ladder_module.judge
 
-    def watched(fitted: Any, published: Any, data: Any, config: Any, *, behind: float) -> Judgement:
+    def watched(fitted: Any, published: Any, data: Any, config: Any, **more: Any) -> Judgement:
         judged.append(data)
-        judge(fitted, published, data, config, behind=behind)
+        judge(fitted, published, data, config, **more)
         return Judgement(publish=True, reason="So says the test.", figures={})
 
     monkeypatch.setattr(ladder_module, "judge", watched)

@@ -121,7 +121,7 @@ def test_the_page_shows_the_figures_of_a_real_version(trained):
     (project,) = client.get("/").json["projects"]
     ways = project["heldout"]["label"]["ways"]
     assert {"served", "prior"} <= set(ways) and 0.0 <= ways["served"]["accuracy"] <= 1.0
-    assert "What is served" in client.get("/", headers={"Accept": "text/html"}).get_data(as_text=True)
+    assert "Polyvox’ predictions" in client.get("/", headers={"Accept": "text/html"}).get_data(as_text=True)
 
 
 def test_gunicorn_serves_it_from_the_environment_alone(tmp_path):
