@@ -68,7 +68,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._phase: tuple[str, int] = ("head", 0)
         self._since = time.monotonic()
-        self._served = False
+        self._served = 0  # requests
         super().__init__(*arguments, **options)
 
     def overdue(self, now: float) -> bool:
@@ -81,24 +81,37 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     def _now(self) -> tuple[str, int]:
         """The phase, and what tells one request from the next."""
         if self.requests or self.total_outbufs_len:
-            self._served = True
-            return "answer", id(self.requests[0]) if self.requests else 0
+            return "answer", self._served
         if self.request is None:
-            return ("pause" if self._served else "head"), 0
-        return ("body" if self.request.headers_finished else "head"), (id(self.request) if self._served else 0)
+            return ("pause" if self._served else "head"), self._served
+        return ("body" if self.request.headers_finished else "head"), self._served
+
+    def service(self) -> None:
+        """As the parent's, in a thread; counted, since all of it may happen between two looks."""
+        try:
+            super().service()
+        finally:
+            self._served += 1
 
 
 class Server(TcpWSGIServer):  # type: ignore[misc]
     """Waitress' server, which closes what is overdue."""
 
     channel_class = Channel
+    _next_look = 0.0
+
+    def readable(self) -> bool:
+        """Called at every turn of the loop; looks at all connections about once a second."""
+        moment = time.monotonic()
+        if moment >= self._next_look:
+            self._next_look = moment + 1.0
+            for channel in list(self.active_channels.values()):
+                if channel.overdue(moment):
+                    channel.cancel()
+        return bool(super().readable())
 
     def maintenance(self, now: float) -> None:
-        """Called about once a second. `now` is the wall clock, which may jump, and is left alone."""
-        moment = time.monotonic()
-        for channel in list(self.active_channels.values()):
-            if channel.overdue(moment):
-                channel.cancel()
+        """Nothing: the parent calls it by the wall clock, which may jump."""
 
 
 class FrontWorker(Worker):  # type: ignore[misc]
