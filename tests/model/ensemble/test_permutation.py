@@ -32,8 +32,12 @@ def turned(ladder):
     few, many = (replace(stack, bias=stack.bias[rows]) for stack in (gaps.few, gaps.many))
     state = replace(
         state, prior=state.prior[rows], pooled=replace(state.pooled, bias=state.pooled.bias[rows]),
-        stack=replace(state.stack, bias=state.stack.bias[rows]), panel=state.panel[order], gaps=replace(
-            gaps, few=few, many=many, latent=replace(gaps.latent, confusion=gaps.latent.confusion[rows]),
+        stack=replace(state.stack, bias=state.stack.bias[rows]), panel=state.panel[order], floor=replace(
+            state.floor, share=state.floor.share[rows], own=state.floor.own[rows],
+            frequencies=state.floor.frequencies[rows]),
+        gaps=replace(
+            gaps, few=few, many=many, share=gaps.share[rows],
+            latent=replace(gaps.latent, confusion=gaps.latent.confusion[rows]),
             factors=replace(gaps.factors, weight=gaps.factors.weight[rows])),
     )
     arrays = ladder.committee.arrays()
