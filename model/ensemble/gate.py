@@ -13,7 +13,7 @@ margin (unless it is shown better than the one that answers now), nor for a sing
 `person_margin`; see `remembered`. A person holds a version back once: after the training from scratch that follows they
 are `waived`, and the verdict says for how many people it is worse.
 With too few held-out votes or tasks the question is put to cross-validation on training votes instead, and marked so:
-the new ladder may then be `gate_margin` behind the better of the naive rungs at most, or, as a first version, not be
+the new ladder may then be `gate_margin` behind the better naive base model at most, or, as a first version, not be
 shown worse than the annotator prior by more than that. Without any vote that may be scored nothing can be tested, and
 the verdict says so. What predicts something that is not a number is never published.
 """
@@ -142,7 +142,7 @@ def _by_cross_validation(
         against, interval = max(rungs.items(), key=lambda item: item[1].mean)
         publish = interval.mean <= config.gate_margin
         sentence = (
-            f"it {'holds its own' if publish else 'does not hold its own'} against the naive rungs "
+            f"it {'holds its own' if publish else 'does not hold its own'} against the naive base models "
             f"({interval.mean:+.4f} nats a vote against {against} on {count} votes)."
         )
     figures = {"test": "cross_validation", "against": against, "heldout_votes": votes, **_json(interval)}
