@@ -24,6 +24,7 @@ from backend.settings import Settings
 from backend.worker.lane import LaneServer
 from backend.worker.lanes import stop_on_signals
 from backend.worker.over_rq import LIMITS_S, RqWorker
+from model.checkpoint import MANIFEST
 from tests.backend.small_services import small_services
 
 
@@ -81,7 +82,9 @@ def begin(folder: Path, project: str, progress: Progress) -> None:
 
 def publish(store: Store, folder: Path, project: str) -> None:
     number = store.versions.next_number(project)
-    (folder / project / f"r{number}").mkdir(parents=True)  # what /setup looks for
+    checkpoint = folder / project / f"r{number}"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / MANIFEST).write_text("{}")  # what /setup looks for
     store.versions.add(Version(
         project=project, name=f"r{number}", number=number, path=f"{project}/r{number}", verdict=Verdict.PUBLISHED,
         reason="A test.", figures={}, changes=0, created_at=utc_now()))

@@ -127,7 +127,9 @@ def test_neither_history_nor_other_projects_are_read_through(store: SqlStore) ->
     store.votes.of_tasks(KEY, [1])
     store.votes.counts(KEY)
     store.votes.activity(KEY)
-    assert len(plans) == 5 and all("USING INDEX ix_votes_live" in plan for plan in plans), plans
+    # Both hold current votes only, by project; which one is taken where no task is named makes no difference.
+    ours = ("USING INDEX ix_votes_live (project_id=?", "USING INDEX ix_votes_annotator (project_id=?")
+    assert len(plans) == 5 and all(any(each in plan for each in ours) for plan in plans), plans
 
 
 def test_fifty_thousand_votes_are_read_in_well_under_a_second(tmp_path: Path) -> None:
