@@ -8,7 +8,7 @@ from backend.labeling.content import text_of
 from backend.services.features import Tokens
 from backend.services.gaps.answers import CHUNK, Board, FromVersion
 from model.ensemble.check import checked
-from model.ensemble.hidden import HiddenCheck
+from model.ensemble.hidden import DENSE, HiddenCheck
 from model.evaluate.splits import is_heldout
 
 
@@ -19,7 +19,9 @@ def check_version(board: Board, source: FromVersion, heldout_percent: float) -> 
     """
     recorded = source.loaded.version.figures.get("heldout_percent")
     percent = min(heldout_percent, float(recorded)) if isinstance(recorded, int | float) else heldout_percent
-    units = [unit for unit in board.votes.units if unit.isdigit() and is_heldout(board.project.key, unit, percent)]
+    count = np.bincount(board.votes.unit, minlength=len(board.votes.units))  # fewer are never checked
+    units = [unit for unit, votes in zip(board.votes.units, count.tolist(), strict=True)
+             if votes >= DENSE and unit.isdigit() and is_heldout(board.project.key, unit, percent)]
     read = _read(board, source, units)
     rows = np.array([unit in read for unit in board.votes.units], np.bool_)
     votes = board.votes.select(rows[board.votes.unit])
