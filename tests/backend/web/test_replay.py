@@ -132,7 +132,8 @@ def test_metrics(services, client):
     assert 'polyvox_votes{project="1.1795817992"} 0.0' in text
     client.get("/a/path/of/somebody")
     client.open("/health", method="SOMEBODY")
-    assert "somebody" not in client.get("/metrics").get_data(as_text=True)
+    text = client.get("/metrics").get_data(as_text=True)
+    assert "somebody" not in text.lower() and 'method="other",route="/health"' in text
 
 
 def test_metrics_see_jobs_beyond_the_latest(services, client):
