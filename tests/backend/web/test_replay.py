@@ -133,7 +133,7 @@ def test_metrics(services, client):
     client.get("/a/path/of/somebody")
     client.open("/health", method="SOMEBODY")
     text = client.get("/metrics").get_data(as_text=True)
-    assert "somebody" not in text.lower() and 'method="other",route="/health"' in text
+    assert "somebody" not in text.lower() and 'method="other",route="unknown",status="405"' in text
 
 
 def test_metrics_see_jobs_beyond_the_latest(services, client):
