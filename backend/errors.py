@@ -35,6 +35,12 @@ class NotReady(ClientError):
     status = 409
 
 
+class TooMany(ClientError):
+    """More of something than is kept; asking again later can help."""
+
+    status = 429
+
+
 class Unauthorized(ClientError):
     """Credentials are missing or wrong."""
 

@@ -93,7 +93,7 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
         """Nothing to keep: whatever is set in the model's extra parameters means nothing to Polyvox."""
 
     def setup(self, request: SetupRequest | None = None) -> str:
-        """Remember project and configuration; answers the version under which /predict gives the consensus.
+        """Remember the project, not its configuration; answers the version under which /predict gives the consensus.
 
         2.x calls it without a request while it makes an instance. Raises `LabelConfigError`; then nothing is stored.
         """
@@ -112,21 +112,21 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
 
         `context` may hold regions that somebody has just drawn (`{"result": [...]}`): each is answered for.
         """
-        config = label_config or self._own_config
-        self._check(config)
+        given = label_config or self._own_config
+        self._check(given)
         if project is None:
             tasks, project = parse_tasks(list(tasks)), self._project_of(tasks)
             if project is None:
                 return [[] for _ in tasks]
         key = self._key(project)
-        known = self.services.ingest.configured(key, config)
-        if not known.label_config:
+        config = self.services.ingest.configured(key, given)
+        if not config:
             return [[] for _ in tasks]
         settings = self.services.settings
         deadline_s = settings.predict_deadline_s if len(tasks) == 1 else settings.predict_batch_deadline_s
         drawn = (context or {}).get("result")
         answers = self.services.prediction.answer(
-            key, known.label_config, list(tasks), deadline_s=deadline_s,
+            key, config, list(tasks), deadline_s=deadline_s,
             drawn=[each for each in drawn if isinstance(each, dict)] if isinstance(drawn, list) else [])
         results: list[list[Prediction]] = prediction_results(answers, asked=len(tasks))["results"]
         return results

@@ -33,9 +33,13 @@ class ProjectStore(Protocol):
     ) -> records.Project:
         """Get the project, making it if new; a non-empty title or config that differs is stored. Where `matters` says
         so of the config before and after, the mark EVERY_TASK is set in the same transaction."""
+    def introduce(self, key: str, *, unread: int) -> records.Project:
+        """Get the project that a request names; a new one is made without title and configuration. Of those of which
+        nothing was read yet at most `unread` are kept: one that could not be read makes room, else TooMany is raised.
+        """
     def get(self, key: str) -> records.Project | None: ...
     def by_label_studio_id(self, label_studio_id: int) -> records.Project | None:
-        """The newest project with this id (webhooks may carry no creation time)."""
+        """The newest project with this id (webhooks may carry no creation time), of those that were read if any was."""
     def all(self) -> list[records.Project]: ...
     def update_settings(self, key: str, changes: Mapping[str, Any]) -> None: ...
     def sync_state(self, key: str) -> records.SyncState: ...

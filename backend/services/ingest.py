@@ -2,8 +2,12 @@
 
 `webhook` runs inside the annotator's own request (Label Studio waits for it, for a second at most, and never repeats
 it), so it does no more than one durable write. Its payload is a hint: anyone may forge one, so nothing is read from it
-but which tasks to look at, and, for a project not heard of before, what it is called and how it is labelled until it is
-read from Label Studio; tokens and passwords in it are never touched. `sync` reads those tasks from Label Studio.
+but which project and which tasks to look at; tokens and passwords in it are never touched. `sync` reads those tasks
+from Label Studio.
+
+The same holds for /setup and /predict: what a project is called and how it is labelled comes from Label Studio alone.
+A configuration in a request that differs from what was read there is a reason to look, and is never stored; it answers
+its own request only where Label Studio cannot be asked at all.
 """
 
 from __future__ import annotations
@@ -15,12 +19,14 @@ from typing import Any
 
 from backend.errors import ClientError, JobFailed, LabelStudioError, NotFound
 from backend.ports import Clock, LabelStudio, Progress, Store
-from backend.records import EVERY_TASK, JobKind, Project
-from backend.services.reading import Reader, failed, key_of, recovered, text_of
+from backend.records import EVERY_TASK, Project
+from backend.services.looks import Looks
+from backend.services.reading import Reader, failed, key_of, matters, recovered
 from backend.settings import Settings
 
 MARKED_AT_MOST = 2000  # by one event: each mark is a row, and the annotator waits; a comparison finds all there is
 BATCH = 100  # tasks that are fetched, decoded and written at a time
+MOST_UNREAD = 50  # projects that requests name and that were not read from Label Studio yet
 MAX_ID = 2**63 - 1
 ANNOTATION_ACTIONS = frozenset({"ANNOTATION_CREATED", "ANNOTATION_UPDATED", "ANNOTATIONS_CREATED"})
 DELETE_ACTIONS = frozenset({"ANNOTATIONS_DELETED", "ANNOTATION_DELETED"})
@@ -48,7 +54,8 @@ class Ingest:
         self._store = store
         self._label_studio = label_studio
         self._settings = settings
-        self._clock = clock
+        self._looks = Looks(store.jobs, clock)
+        self._connected = bool(settings.label_studio_url and settings.label_studio_api_key)
         self._reader = Reader(store=store, label_studio=label_studio, settings=settings)
 
     def webhook(self, payload: object) -> WebhookOutcome:
@@ -72,12 +79,20 @@ class Ingest:
             return self._compare(project, "The project will be read from Label Studio.")
         return self._mark(action, project, body)
 
-    def configured(self, key: str, label_config: str) -> Project:
-        """The project as /setup and /predict name it, made known when it is new. Most often one read, no write.
+    def configured(self, key: str, label_config: str) -> str:
+        """The configuration under which a request for this project is answered, "" for none; `label_config` is the
+        request's. The project is made known when it is new. Most often one read, no write.
 
-        Raises ClientError when `key` is none.
+        Until Label Studio was asked about another configuration nothing is answered: predictions under the old one may
+        hold labels that are no more. Raises ClientError when `key` is none, or too many projects wait to be read.
         """
-        return self._reader.remember(key, title="", config=label_config)
+        project = self._store.projects.introduce(key, unread=MOST_UNREAD)
+        if not self._connected:
+            return label_config or project.label_config
+        if not label_config or not matters(project.label_config, label_config):
+            return project.label_config  # "" until it is read, which is asked for elsewhere (`triggers`)
+        self._looks.ask(key)
+        return ""
 
     def sync(self, key: str, progress: Progress) -> dict[str, Any]:
         """Refetch the dirty tasks of a project and clear their marks; figures say how many.
@@ -122,19 +137,17 @@ class Ingest:
         if not _is_id(project_id):
             raise ClientError("project.id is not the id of a project.")
         key = key_of(raw)
-        title, config = text_of(raw.get("title")), text_of(raw.get("label_config"))
         if key is None:
             found = self._store.projects.by_label_studio_id(int(str(project_id)))
             if found is None:
                 raise NotFound("Polyvox does not know this project, and the event does not say when it was created.")
-            key = found.key
-        known = self._store.projects.get(key)
-        return known if known is not None else self._reader.remember(key, title=title, config=config)
+            return found
+        return self._store.projects.introduce(key, unread=MOST_UNREAD)
 
     def _compare(self, project: Project, message: str) -> WebhookOutcome:
         """Have a project compared with Label Studio, which is asked what is true."""
-        if self._settings.label_studio_url:
-            self._store.jobs.enqueue(JobKind.RECONCILE, project.key)
+        if self._connected:
+            self._looks.ask(project.key)
         return WebhookOutcome(accepted=True, project=project.key, marked=0, message=message)
 
     def _mark(self, action: str, project: Project, body: Mapping[str, Any]) -> WebhookOutcome:
@@ -165,9 +178,9 @@ class Ingest:
         """The webhook sends no payload ("Send payload" is off): look through every project."""
         if action == START_TRAINING:
             raise ClientError("START_TRAINING names no project.")
-        projects = self._store.projects.all() if self._settings.label_studio_url else []
+        projects = self._store.projects.all() if self._connected else []
         for project in projects:
-            self._store.jobs.enqueue(JobKind.RECONCILE, project.key)
+            self._looks.ask(project.key)
         message = f"{action} names no project; all {len(projects)} known projects will be compared with Label Studio."
         return WebhookOutcome(accepted=True, project=None, marked=0, message=message)
 

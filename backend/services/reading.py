@@ -3,9 +3,10 @@
 Invariants
 - Votes come only from tasks that were read from Label Studio here, never from a payload that somebody sent.
 - A task that cannot be decoded is logged by its id and left as it was; it never keeps the others from being read.
+- Title and configuration are those that Label Studio gave when it was asked, never a request's.
 - When the labeling configuration changes in a way that matters to the model, every known task is marked to be read
-  again, since stored votes were decoded by the old one. Whoever hears of it (a request that waits) writes a single mark
-  that stands for all, in one transaction with the configuration; the job that reads makes many of it.
+  again, since stored votes were decoded by the old one: by a single mark that stands for all, in one transaction with
+  the configuration; the job that reads makes many of it.
 """
 
 from __future__ import annotations

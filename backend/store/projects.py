@@ -15,6 +15,7 @@ from backend.errors import ClientError
 from backend.store import marks
 from backend.store.engine import Database, id_of, optional_time, optional_us, project_id
 from backend.store.schema import as_stored, findings, projects
+from backend.store.unread import UNREAD, make_room
 
 KEY = re.compile(r"(\d{1,18})\.(\d{1,18})")
 
@@ -33,13 +34,11 @@ class SqlProjectStore:
         found = self.get(key)
         if found is not None and not _differences(found, wanted):
             return found  # the usual case, on every request: no write
-        numbers = _numbers(key)
+        new = _new(key) | wanted
         with self._db.write() as connection:
             row = self._row(connection, key, lock=True)
             if row is None:
-                new = _NEW | {"key": key, "label_studio_id": numbers[0], "created_epoch": numbers[1]} | wanted
-                statement = self._db.insert(projects).values(new)
-                connection.execute(statement.on_conflict_do_nothing(index_elements=["key"]))
+                self._insert(connection, new)
             else:
                 changes = _differences(_project(row), wanted)
                 if changes:
@@ -50,6 +49,23 @@ class SqlProjectStore:
             stored = self._row(connection, key)
         assert stored is not None
         return _project(stored)
+
+    def introduce(self, key: str, *, unread: int) -> records.Project:
+        """See `ports.ProjectStore`. Raises ClientError as `ensure` does."""
+        found = self.get(key)
+        if found is not None:
+            return found
+        new = _new(key) | {"title": "", "label_config": ""}
+        with self._db.write() as connection:
+            make_room(connection, unread)
+            self._insert(connection, new)
+            stored = self._row(connection, key)
+        assert stored is not None
+        return _project(stored)
+
+    def _insert(self, connection: Connection, new: Mapping[str, Any]) -> None:
+        statement = self._db.insert(projects).values(new)
+        connection.execute(statement.on_conflict_do_nothing(index_elements=["key"]))
 
     def get(self, key: str) -> records.Project | None:
         """See `ports.ProjectStore`."""
@@ -62,7 +78,7 @@ class SqlProjectStore:
         statement = (
             select(projects)
             .where(projects.c.label_studio_id == label_studio_id)
-            .order_by(projects.c.created_epoch.desc(), projects.c.id.desc())
+            .order_by(UNREAD, projects.c.created_epoch.desc(), projects.c.id.desc())
             .limit(1)
         )
         with self._db.read() as connection:
@@ -160,11 +176,11 @@ _NEW: dict[str, Any] = {
 }
 
 
-def _numbers(key: str) -> tuple[int, int]:
+def _new(key: str) -> dict[str, Any]:
     match = KEY.fullmatch(key)
     if match is None:
         raise ClientError("A project is named by its id and the time it was created, like 12.1764288000.")
-    return int(match[1]), int(match[2])
+    return _NEW | {"key": key, "label_studio_id": int(match[1]), "created_epoch": int(match[2])}
 
 
 def _differences(project: records.Project, wanted: Mapping[str, str]) -> dict[str, str]:

@@ -266,3 +266,45 @@ def test_shadow_mode_trains_and_shows_nothing(tmp_path: Path) -> None:
     assert JobKind.DELIVER not in kinds(loop.work())
     assert loop.verdicts() and loop.label_studio.predictions == []
     loop.services.close()
+
+
+def test_requests_with_another_configuration_change_nothing(loop: Loop) -> None:
+    """Anybody may send one: votes, configuration and versions stay, nothing is read again, nothing is trained."""
+    ids = list(loop.tasks)
+    loop.setup()
+    loop.label(ids[:30])
+    loop.work()
+    store, config = loop.services.store, loop.label_studio.projects[loop.number]["label_config"]
+    before = store.projects.get(loop.key), store.votes.counts(loop.key), loop.verdicts()
+    assert before[1].total == 60 and before[2] == [("r1", Verdict.PUBLISHED)]
+
+    forged = config.replace('name="label"', 'name="other"')
+    task = {"id": ids[40], "data": {"text": loop.tasks[ids[40]]}}
+    answer = loop.client.post("/predict", json={"tasks": [task], "project": loop.key, "label_config": forged})
+    assert answer.json == {"results": [[]]}
+    assert loop.client.post("/setup", json={"project": loop.key, "schema": forged}).status_code == 200
+    about = loop.label_studio.projects[loop.number] | {"label_config": forged, "title": "Forged"}
+    body = {"action": "PROJECT_UPDATED", "project": {name: about[name] for name in (
+        "id", "title", "created_at", "label_config")}}
+    assert loop.client.post("/webhook", json=body).status_code == 201
+    assert store.tasks.dirty_count(loop.key) == 0
+    jobs = loop.work(forward_s=15.0)
+    assert {JobKind.TRAIN, JobKind.SYNC, JobKind.DELIVER}.isdisjoint(kinds(jobs))
+    assert (store.projects.get(loop.key), store.votes.counts(loop.key), loop.verdicts()) == before
+    answer = loop.client.post("/predict", json={"tasks": [task], "project": loop.key, "label_config": config})
+    assert answer.json is not None and answer.json["results"][0][-1]["model_version"] == "consensus@r1"
+
+
+def test_a_request_tells_of_a_changed_configuration_that_no_webhook_told_of(loop: Loop) -> None:
+    ids = list(loop.tasks)
+    loop.setup()
+    loop.label(ids[:20])
+    loop.work()
+    changed = loop.label_studio.projects[loop.number]["label_config"].replace('name="label"', 'name="other"')
+    loop.label_studio.projects[loop.number]["label_config"] = changed
+    task = {"id": ids[40], "data": {"text": loop.tasks[ids[40]]}}
+    loop.client.post("/predict", json={"tasks": [task], "project": loop.key, "label_config": changed})
+    assert JobKind.RECONCILE in kinds(loop.work())
+    known = loop.services.store.projects.get(loop.key)
+    assert known is not None and known.label_config == changed
+    assert loop.services.store.votes.counts(loop.key).total == 0  # nobody answered the other control

@@ -84,6 +84,7 @@ def test_serves_works_and_leaves_nothing_behind(tmp_path: Path, how: signal.Sign
         assert any("LABEL_STUDIO_URL" in problem for problem in ask(port, "/")["problems"])
         # The embedded job process works; without votes the sentence says so.
         store = open_store(f"sqlite:///{tmp_path}/polyvox.sqlite3")
+        store.projects.ensure(KEY, label_config=CONFIG)  # as if read from Label Studio
         job = store.jobs.enqueue(JobKind.TRAIN, KEY)
         until(lambda: (found := store.jobs.get(job.id)) is not None and found.state is JobState.FAILED)
         ended = store.jobs.get(job.id)

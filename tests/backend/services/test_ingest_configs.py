@@ -1,6 +1,7 @@
 """Label configs that change, come late or are missing while events are worked off."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from sqlalchemy import event
 
 from backend.errors import JobFailed
 from backend.records import EVERY_TASK, JobKind
+from backend.services.ingest import Ingest
+from backend.services.reading import Reader
 from tests.backend.fakes import CHOICES
 from tests.backend.services.reading_bench import Bench, bench
 
@@ -18,6 +21,13 @@ def at(tmp_path: Path) -> Iterator[Bench]:
     with bench(tmp_path) as made:
         made.store.projects.ensure(made.key, title="A project", label_config=CHOICES)
         yield made
+
+
+def read_changed(at: Bench, config: str) -> None:
+    """Label Studio's configuration is another one, and is read."""
+    at.studio.projects[at.project_id]["label_config"] = config
+    reader = Reader(store=at.store, label_studio=at.studio, settings=at.settings)
+    reader.refresh(reader.known(at.key))
 
 
 def test_a_changed_config_has_all_tasks_read_again(at: Bench) -> None:
@@ -51,7 +61,7 @@ def test_a_config_that_changes_while_marks_are_read_is_read_by_once(at: Bench) -
     def changing(project_id: int, task_ids: Any) -> dict[int, dict[str, Any]]:
         assert len(reads) < 10
         if not reads:
-            at.ingest.configured(at.key, CHOICES.replace('name="label"', 'name="tone"'))
+            read_changed(at, CHOICES.replace('name="label"', 'name="tone"'))
         reads.append(task_ids)
         return original(project_id, task_ids)
 
@@ -61,6 +71,7 @@ def test_a_config_that_changes_while_marks_are_read_is_read_by_once(at: Bench) -
 
 
 def test_setup_and_predict_may_hear_of_a_changed_config_first(at: Bench) -> None:
+    """Nothing is answered under it until Label Studio was asked."""
     ids = [at.studio.add_task(at.project_id) for _ in range(3)]
     for task_id in ids:
         at.studio.annotate(task_id, 5, "A")
@@ -68,10 +79,37 @@ def test_setup_and_predict_may_hear_of_a_changed_config_first(at: Bench) -> None
     at.sync()
     changed = CHOICES.replace('name="label"', 'name="tone"')
     at.studio.projects[at.project_id]["label_config"] = changed
-    assert at.ingest.configured(at.key, changed).label_config == changed
-    at.ingest.webhook(at.hook("PROJECT_UPDATED"))  # says nothing new any more
+    assert at.ingest.configured(at.key, changed) == "" and at.waiting(JobKind.RECONCILE)
+    at.reconcile()
+    assert at.ingest.configured(at.key, changed) == changed
     assert at.sync()["tasks"] == 3 and at.labels() == {}
-    assert at.ingest.configured(at.key, "").label_config == changed and at.dirty() == []
+    assert at.ingest.configured(at.key, "") == changed and at.dirty() == []
+
+
+def test_a_forged_config_leads_to_one_look_and_nothing_else(at: Bench) -> None:
+    task_id = at.studio.add_task(at.project_id)
+    at.studio.annotate(task_id, 5, "A")
+    at.reconcile()
+    for number in range(20):
+        forged = CHOICES.replace('name="label"', f'name="tone{number}"')
+        assert at.ingest.configured(at.key, forged) == ""
+        at.ingest.webhook({**at.hook("PROJECT_UPDATED"), "project": {
+            **at.studio.projects[at.project_id], "label_config": forged, "title": "Forged"}})
+    known = at.store.projects.get(at.key)
+    assert known is not None and (known.label_config, known.title) == (CHOICES, "A project")
+    assert at.ingest.configured(at.key, CHOICES) == CHOICES == at.ingest.configured(at.key, CHOICES + " ")
+    assert [job.kind for job in at.store.jobs.recent(at.key)] == [JobKind.RECONCILE] and at.dirty() == []
+    at.reconcile()
+    assert at.labels() == {(task_id, "5"): "A"} and at.dirty() == []
+
+
+def test_where_label_studio_cannot_be_asked_a_config_answers_its_own_request_only(at: Bench) -> None:
+    alone = Ingest(store=at.store, label_studio=at.studio, settings=replace(at.settings, label_studio_api_key=""),
+                   clock=at.clock)
+    changed = CHOICES.replace('name="label"', 'name="tone"')
+    assert alone.configured(at.key, changed) == changed
+    assert alone.configured(at.key, "") == CHOICES
+    assert at.store.jobs.recent(at.key) == [] and at.dirty() == []
 
 
 def test_a_crash_while_a_changed_config_is_stored_leaves_all_of_it_or_nothing(at: Bench) -> None:
@@ -86,11 +124,11 @@ def test_a_crash_while_a_changed_config_is_stored_leaves_all_of_it_or_nothing(at
 
     event.listen(at.store.database.engine, "before_cursor_execute", crash)
     with pytest.raises(KeyboardInterrupt):
-        at.ingest.configured(at.key, changed)
+        read_changed(at, changed)
     event.remove(at.store.database.engine, "before_cursor_execute", crash)
     known = at.store.projects.get(at.key)
     assert known is not None and known.label_config == CHOICES and at.dirty() == []
-    at.ingest.configured(at.key, changed)
+    read_changed(at, changed)
     assert at.dirty() == [EVERY_TASK]
 
 
@@ -98,7 +136,7 @@ def test_a_crash_while_all_tasks_are_marked_forgets_none(at: Bench, monkeypatch:
     ids = [at.studio.add_task(at.project_id) for _ in range(5)]
     at.store.tasks.mark_dirty(at.key, ids)
     at.sync()
-    at.ingest.configured(at.key, CHOICES.replace('"C"', '"D"'))
+    read_changed(at, CHOICES.replace('"C"', '"D"'))
     mark_dirty, marked = at.store.tasks.mark_dirty, []
 
     def crash(key: str, task_ids: list[int]) -> None:

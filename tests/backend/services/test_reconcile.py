@@ -9,6 +9,7 @@ import pytest
 
 from backend.errors import JobFailed, LabelStudioError
 from backend.records import EVERY_TASK, OwnPrediction
+from backend.services.reading import matters
 from backend.services.reconcile import OVERLAP, SETTLED
 from tests.backend.fakes import CHOICES
 from tests.backend.services.reading_bench import Bench, bench
@@ -257,7 +258,7 @@ def test_a_walk_decodes_each_page_by_the_config_of_the_moment(at: Bench) -> None
         for number, page in enumerate(original(*arguments, **more)):
             if number == 1:
                 at.studio.projects[at.project_id]["label_config"] = renamed
-                at.ingest.configured(at.key, renamed)
+                at.store.projects.ensure(at.key, label_config=renamed, matters=matters)
                 at.store.tasks.mark_dirty(at.key, ids)
                 at.sync()
             yield page
@@ -273,8 +274,9 @@ def test_a_config_that_changes_while_a_page_is_decoded_has_the_page_read_again(a
     original = at.store.tasks.take_over
 
     def late(project: str, snapshots: Any) -> int:
-        if at.ingest.configured(at.key, "").label_config == CHOICES:
-            at.ingest.configured(at.key, renamed)
+        known = at.store.projects.get(at.key)
+        if known is not None and known.label_config == CHOICES:
+            at.store.projects.ensure(at.key, label_config=renamed, matters=matters)
             at.sync()  # uses up the mark of the new configuration before these tasks are known
         return original(project, snapshots)
 

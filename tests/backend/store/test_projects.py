@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from backend.errors import ClientError, NotFound
-from backend.records import SyncState
+from backend.errors import ClientError, NotFound, TooMany
+from backend.records import JobKind, SyncState
 from backend.store import SqlStore
 from tests.backend.store.conftest import FakeClock
 from tests.backend.store.samples import KEY, NOON, minutes
@@ -78,3 +78,34 @@ def test_a_wanted_sweep_is_not_forgotten_by_a_run_that_does_not_know_of_it(store
     assert store.projects.sync_state(KEY).sweep_wanted == clock.now
     with pytest.raises(NotFound):
         store.projects.want_sweep("9.9")
+
+
+def test_a_project_that_a_request_names_has_no_facts_yet(store: SqlStore) -> None:
+    project = store.projects.introduce("8.1700000000", unread=3)
+    assert (project.title, project.label_config, project.version) == ("", "", None)
+    assert store.projects.introduce(KEY, unread=0) == store.projects.get(KEY)  # known ones need no room
+    with pytest.raises(ClientError, match="named by its id"):
+        store.projects.introduce("8", unread=3)
+
+
+def test_few_projects_of_which_nothing_was_read_are_kept(store: SqlStore) -> None:
+    names = [f"{number}.1700000000" for number in range(20, 24)]
+    for key in names[:3]:
+        store.projects.introduce(key, unread=3)
+        store.tasks.mark_dirty(key, [1])
+        store.jobs.enqueue(JobKind.RECONCILE, key)
+    with pytest.raises(TooMany, match="LABEL_STUDIO_URL"):
+        store.projects.introduce(names[3], unread=3)
+    store.projects.set_sync_state(names[1], replace(SyncState(), failures=2, last_error="404."))
+    store.projects.set_findings(names[1], "webhooks", ["A sentence."])
+    store.projects.introduce(names[3], unread=3)
+    assert [each.key for each in store.projects.all()] == [KEY, names[0], names[2], names[3]]
+    assert store.jobs.pending(names[1], JobKind.RECONCILE) is None
+    store.projects.ensure(names[0], title="Read")
+    store.projects.introduce(names[1], unread=3)  # a project that was read counts no more
+
+
+def test_an_invented_project_does_not_hide_a_real_one(store: SqlStore) -> None:
+    store.projects.introduce("7.1999999999", unread=3)
+    found = store.projects.by_label_studio_id(7)
+    assert found is not None and found.key == KEY

@@ -52,14 +52,15 @@ class SmallIngest:
         key = f"{project['id']}.{int(created.timestamp())}" if created else known.key if known else None
         if key is None:
             raise NotFound("The project is not known here.")
-        self.store.projects.ensure(key, title=project["title"], label_config=project["label_config"])
+        self.store.projects.introduce(key, unread=50)
         task = payload.get("task", payload.get("tasks", []))
         ids = [each["id"] for each in (task if isinstance(task, list) else [task])]
         self.store.tasks.mark_dirty(key, ids)
         return _outcome(project=key, marked=len(ids), start_training=payload["action"] == "START_TRAINING")
 
-    def configured(self, key: str, label_config: str) -> Any:
-        return self.store.projects.ensure(key, label_config=label_config)
+    def configured(self, key: str, label_config: str) -> str:
+        known = self.store.projects.introduce(key, unread=50)
+        return label_config or str(known.label_config)
 
 
 def _outcome(**about: Any) -> SimpleNamespace:

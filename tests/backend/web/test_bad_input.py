@@ -175,7 +175,7 @@ def test_a_project_without_configuration_is_fine(config, services, client):
     assert client.post("/setup", json={"project": "1.2", "schema": config}).status_code == 200
     answer = client.post("/predict", json={"project": "1.2", "label_config": config, "tasks": TASKS})
     assert answer.json == {"results": [[]]}
-    client.post("/setup", json={"project": "1.2", "schema": CONFIG})
+    services.store.projects.ensure("1.2", label_config=CONFIG)  # as read from Label Studio
     answer = client.post("/predict", json={"project": "1.2", "label_config": config, "tasks": TASKS})
     assert len(answer.json["results"][0]) == 2 and services.prediction.asked[0][1] == CONFIG
 

@@ -82,6 +82,8 @@ def test_the_stock_server_of_1_0_9_runs_it(services, monkeypatch, tmp_path):
     predict = recorded("predict_live_next_request.json")["body"]
     assert client.post("/predict", json=predict).json["results"] == [[]]  # it did not tell the class of the project
     PolyvoxBackend(services=services).fit("PROJECT_UPDATED", recorded("webhook_project_updated.json")["body"])
+    known = services.store.projects.by_label_studio_id(predict["tasks"][0]["project"])
+    services.store.projects.ensure(known.key, label_config=predict["label_config"])  # as read from Label Studio
     answer = client.post("/predict", json=predict)
     assert [each["model_version"] for each in answer.json["results"][0]] == ["annotator:5@r3", "consensus@r3"]
 
