@@ -63,6 +63,8 @@ def sentence(control: Mapping[str, Any]) -> str:
 
 def _habit(control: Mapping[str, Any]) -> str:
     """How they use the labels; beside the others only where others labelled the same messages."""
+    if not control["leniency"]:  # the first messages of the demo have no labels of others
+        return "Nobody else has labelled these messages, so how your labels are beside theirs cannot be told yet."
     common = max((int(each["common"]) for each in control["nearest"]), default=0)
     apart = max(control["leniency"], key=lambda each: float(each["given"]) - float(each["expected"]))
     if common < COMMON:

@@ -105,9 +105,10 @@ class Show:
         say(f"\n[bold]Polyvox[/bold]       {self._polyvox_url}\n  user {POLYVOX_USER}, password "
             f"[bold]{state.polyvox_password}[/bold]")
         self._tell_showcases()
-        say(f'\nThe same happens behind "Label All Tasks". On about {self._percent:g} % of the messages an annotator '
-            "sees no suggestion (the control arm), so that Polyvox can be judged honestly. Label a few messages "
-            "yourself: after 12, 30 and 60 of them you read here what was learned of you.")
+        say(f'\nThe same happens behind "Label All Tasks" of the tab "{stage.ALL_TITLE}". On about {self._percent:g} % '
+            "of the messages an annotator sees no suggestion (the control arm), so that Polyvox can be judged "
+            "honestly. Label a few messages yourself: after 12, 30 and 60 of them you read here what was learned of "
+            "you.")
 
     def _tell_showcases(self) -> None:
         """Messages that two annotators read differently, in a tab of their own in Label Studio, and here."""

@@ -8,7 +8,7 @@ a third of a second to store one that is submitted singly. It notes who made eac
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from demo.client import Account, Client, basic_auth, choice
@@ -22,6 +22,11 @@ OPEN_MESSAGES = 40
 LABELLED_EACH = 150
 BACKEND_TITLE = "Polyvox"
 TAB_TITLE = "Start here: read in two ways"
+ALL_TITLE = "All messages"
+# Columns of the Data Manager that would push the message itself off the screen.
+_HIDDEN = ("inner_id", "completed_at", "cancelled_annotations", "annotations_results", "annotations_ids",
+           "predictions_score", "predictions_model_versions", "predictions_results", "file_upload", "storage_filename",
+           "created_at", "updated_at", "updated_by", "avg_lead_time", "draft_exists")
 
 
 def accounts(client: Client, state: State) -> None:
@@ -96,15 +101,29 @@ def connect(client: Client, state: State, polyvox_url: str) -> None:
 
 
 def show_first(client: Client, project: int, cases: Sequence[Showcase]) -> int:
-    """A tab of the Data Manager with these messages alone; returns its number. The tab of an earlier run is reused."""
+    """A tab of the Data Manager with these messages alone, after one with all; returns its number. Tabs of an earlier
+    run are reused.
+
+    The tab with all comes first and is made by us, since "Label All Tasks" labels the tab that is open, Label Studio
+    opens the first one, and shows none of its own once there is any.
+    """
     only = [
         {"filter": "filter:tasks:id", "operator": "equal", "type": "Number", "value": case.difference.task}
         for case in cases
     ]
-    data = {"title": TAB_TITLE, "filters": {"conjunction": "or", "items": only}}
+    every = _tab(client, project, {"title": ALL_TITLE})
+    tab = _tab(client, project, {"title": TAB_TITLE, "filters": {"conjunction": "or", "items": only}})
+    client.call("POST", "/api/dm/views/order/", json={"project": project, "ids": [every, tab]})
+    return tab
+
+
+def _tab(client: Client, project: int, data: Mapping[str, Any]) -> int:
+    """The number of the tab with this title, made or brought up to date."""
+    hidden = [f"tasks:{column}" for column in _HIDDEN]
+    whole = {**data, "hiddenColumns": {"explore": hidden, "labeling": hidden}}  # Label Studio wants both
     tabs = client.call("GET", "/api/dm/views", params={"project": project})
-    mine = [tab["id"] for tab in tabs if tab["data"].get("title") == TAB_TITLE]
+    mine = [tab["id"] for tab in tabs if tab["data"].get("title") == data["title"]]
     if mine:
-        client.call("PATCH", f"/api/dm/views/{mine[0]}", json={"project": project, "data": data})
+        client.call("PATCH", f"/api/dm/views/{mine[0]}", json={"project": project, "data": whole})
         return int(mine[0])
-    return int(client.call("POST", "/api/dm/views", json={"project": project, "data": data})["id"])
+    return int(client.call("POST", "/api/dm/views", json={"project": project, "data": whole})["id"])

@@ -1,9 +1,11 @@
 """Gives the logged-in annotator the one pre-annotation that is theirs, in the label stream and in the quick view.
 
 Label Studio keeps one selected prediction version a project and knows no per-annotator predictions. This middleware
-replaces the list `predictions` in three answers (next task twice, one task) by what `choice.decide` says. Invariants:
+replaces the list `predictions` in three answers (next task twice, one task) by what `choice.decide` says, each under
+the title that `titles.title` gives it. Invariants:
 - Only browser sessions are filtered. API tokens see everything, so that Polyvox, exports and scripts miss nothing.
-- At most two queries a request, both portable; the header `Server-Timing` tells how many, how long, and what was shown.
+- At most two queries a request (a third for names where all tabs are shown), all portable; the header `Server-Timing`
+  tells how many, how long, and what was shown.
 - Drafts and annotations in the answer are never touched.
 - Whatever goes wrong here, Label Studio's own answer is served, and each kind of failure is logged once.
 
@@ -26,6 +28,7 @@ from django.db.models import Q  # type: ignore[import-not-found,unused-ignore]
 from labelstudio.choice import CONSENSUS, Candidate, Decision, decide, own_name
 from labelstudio.control_arm import in_control_arm
 from labelstudio.options import Options
+from labelstudio.titles import others, title
 
 logger = logging.getLogger("labelstudio.middleware")
 
@@ -70,8 +73,9 @@ class OwnPredictions:
         candidates = [Candidate(item["id"], item["model_version"] or "") for item in task["predictions"]]
         stored, withheld = self._stored(int(task["id"]), annotator)
         decision = decide(candidates, stored, annotator, withheld=withheld, all_tabs=self._options.show_all_tabs)
-        if decision.ids != tuple(served):
-            _serve(response, _full(decision, served))
+        predictions = _titled(_full(decision, served), request.user)
+        if predictions != task["predictions"]:
+            _serve(response, predictions)
         return decision.reason
 
     def _stored(self, task_id: int, annotator: str) -> tuple[list[Candidate], bool]:
@@ -141,6 +145,21 @@ def _full(decision: Decision, served: dict[int, Any]) -> list[Any]:
         fetched = {item["id"]: item for item in PredictionSerializer(found, many=True).data}
     known = served | fetched  # one that was deleted in between is in neither, and is left out
     return [known[prediction_id] for prediction_id in decision.ids if prediction_id in known]
+
+
+def _titled(predictions: list[Any], user: Any) -> list[Any]:
+    """The predictions under their titles; one query where some are of other annotators."""
+    from users.models import User  # type: ignore[import-not-found,unused-ignore]
+
+    annotator, names = str(user.id), {}
+    if wanted := others((item["model_version"] or "" for item in predictions), annotator):
+        # Anybody may store predictions under any name, so nobody outside the organisation is named.
+        found = User.objects.filter(id__in=wanted, organizations=user.active_organization_id)
+        names = {str(each.id): each.name_or_email() for each in found}
+    return [
+        {**item, "model_version": title(item["model_version"], annotator, names)} if item["model_version"] else item
+        for item in predictions
+    ]
 
 
 def _serve(response: Any, predictions: list[Any]) -> None:

@@ -95,8 +95,8 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     for name, results in parts.items():
         weights: dict[str, float] = next((note["weights"] for note in results["notes"] if note["weights"]), {})
         if weights:
-            said = ", ".join(f"{rung} {weight:.2f}" for rung, weight in weights.items())
-            say(console, f"rungs in served{f' of {name}' if len(parts) > 1 else ''}: {said}")
+            said = ", ".join(f"{base} {weight:.2f}" for base, weight in weights.items())
+            say(console, f"base models in what is served{f' of {name}' if len(parts) > 1 else ''}: {said}")
     total = next(iter(parts.values()))
     say(console, f"tasks={total['tasks']} annotators={total['annotators']} votes={total['votes']} fits={ran}")
     return 0

@@ -164,8 +164,9 @@ def annotator(name: str, row: AnnotatorRow, figures: AnnotatorFigures) -> list[s
         said.append(figures.foreseen.sentence)
     elif foreseen is not None and foreseen.accuracy is not None:
         said.append(f"The model predicted {percent(foreseen.accuracy)} of {count(foreseen.votes, 'vote')} right, on "
-                    f"tasks that it had not seen (log-loss {decimal(foreseen.log_loss, 3)} nats; from how often {name} "
-                    f"gives each label {decimal(foreseen.prior_log_loss, 3)}; lower is better).")
+                    f"tasks that it had not seen (log-loss {decimal(foreseen.log_loss, 3)} a vote; from how often "
+                    f"{name} gives each label {decimal(foreseen.prior_log_loss, 3)}; 0 is sure and right, lower is "
+                    "better).")
     if row.relative_speed is not None and not 0.8 <= row.relative_speed <= 1.25:
         said.append(f"On the same tasks they take {decimal(row.relative_speed, 1)} times as long as others.")
     if row.accepted.shown:

@@ -51,7 +51,8 @@ TASKS: tuple[Column[TaskRow], ...] = (
            read=lambda row, names: row.label, low_first=True),
     Column(name="confidence", title="Confidence", help="how probably it is their majority", kind="percent",
            low_first=True, read=lambda row, names: row.confidence),
-    Column(name="entropy", title="Entropy", help="of the votes, nats; 0 where all say the same",
+    Column(name="entropy", title="Entropy", help="how mixed the votes are, in nats: 0 where all say the "
+           "same, 0.69 for two labels half and half, 1.10 for three in equal parts",
            read=lambda row, names: row.entropy),
     Column(name="surprise", title="Surprise", help="disagreement that the annotators' habits do not explain, in "
            "standard errors", read=lambda row, names: row.surprise),
@@ -95,7 +96,8 @@ DIVIDED: tuple[Column[DividedTask], ...] = (
 FLAGS: tuple[Column[Flagged], ...] = (
     Column(name="flag", title="Flag", help="names the flag when it is marked as checked", kind="text", sorts=False,
            read=lambda item, names: item.id),
-    Column(name="score", title="Score", help="log-odds that the vote is a slip, nats",
+    Column(name="score", title="Score", help="how strongly the evidence speaks for a slip: 0 is even "
+           "odds, 2.3 is ten to one, 4.6 a hundred to one (log-odds in nats)",
            read=lambda item, names: item.flag.score),
     Column(name="task", title="Task", help="Label Studio's id", kind="id", read=lambda item, names: item.flag.task),
     Column(name="unit", title="Unit", help="the task, or the region of it", kind="text", sorts=False,

@@ -89,8 +89,9 @@ def orders(figures: Mapping[str, Any]) -> list[str]:
             part = about.get(name) if isinstance(about, Mapping) else None
             if isinstance(part, Mapping) and isinstance(part.get("gain"), float):
                 shown = "predicted" if part.get("helps") else "not predicted, since that is not beyond chance"
-                parts.append(f"{where} {part['loss']:.2f} nats a ranking against {part['uniform']:.2f} of equal "
-                             f"chances for all orders ({part['scored']} cross-validated): {shown}")
+                parts.append(f"{where} a log-loss of {part['loss']:.2f} a ranking against {part['uniform']:.2f} of "
+                             f"equal chances for all orders ({part['scored']} cross-validated; lower is better): "
+                             f"{shown}")
         if parts:
             said.append(f"Orders of {control}: {'; '.join(parts)}.")
     return said

@@ -55,3 +55,9 @@ def test_a_small_difference_is_none() -> None:
 def test_nobody_is_compared_on_messages_that_nobody_else_labelled() -> None:
     said = Greeter(lambda: profile(12, foreseen=12, given=0.6, common=3)).news()
     assert "You say Impolite most often (60%)" in said and "cannot be told" in said and "than the others" not in said
+
+
+def test_the_first_messages_have_no_labels_of_others_and_the_demo_goes_on() -> None:
+    now = profile(12, foreseen=12)
+    now["controls"]["politeness"] |= {"leniency": [], "nearest": []}  # as Polyvox has it without a task in common
+    assert "Nobody else has labelled these messages" in Greeter(lambda: now).news()

@@ -104,13 +104,15 @@ def test_the_same_task_shows_two_annotators_two_labels_and_you_the_consensus(
     (first,) = (tab for tab in tabs if tab["data"].get("title") == TAB_TITLE)
     shown = demo.label_studio.owner.call("GET", "/api/tasks", params={"view": first["id"], "include": "id"})
     assert {task["id"] for task in shown["tasks"]} == {case.difference.task for case in cases}
+    # "Label All Tasks" labels the tab that is open, and the first one opens: all messages.
+    assert not tabs[0]["data"].get("filters", {}).get("items")
     case = next(each for each in cases if not in_control_arm(project, each.difference.task, str(you.id), PERCENT))
     best, (one, other) = case.difference, case.people
     account_of = {account.email: account for account in demo.state.annotators}
     people = [
-        ("one-annotator", account_of[one], best.labels[one][0], f"annotator:{account_of[one].id}"),
-        ("another-annotator", account_of[other], best.labels[other][0], f"annotator:{account_of[other].id}"),
-        ("without-own-labels", you, best.consensus, "consensus"),
+        ("one-annotator", account_of[one], best.labels[one][0], "For you"),
+        ("another-annotator", account_of[other], best.labels[other][0], "For you"),
+        ("without-own-labels", you, best.consensus, "Consensus"),
     ]
     pages = {name: log_in(browser, demo.label_studio, account) for name, account, *_ in people}
     with demo.label_studio.tab_of_task(project, best.task) as tab:
@@ -118,10 +120,10 @@ def test_the_same_task_shows_two_annotators_two_labels_and_you_the_consensus(
             open_stream(pages[name], project, best.text, tab=tab)
             assert selected_choice(pages[name]) == label, account.email
             screenshot(pages[name], pictures, f"stream-{name}")
-    for name, account, label, version in people:
+    for name, account, label, title in people:
         open_quick_view(pages[name], project, best.task, best.text)
         assert selected_choice(pages[name]) == label, account.email
-        assert [tab.partition("@")[0] for tab in prediction_tabs(pages[name])] == [version], account.email
+        assert [tab.partition(",")[0] for tab in prediction_tabs(pages[name])] == [title], account.email
         screenshot(pages[name], pictures, f"quick-view-{name}")
         pages[name].context.close()
 

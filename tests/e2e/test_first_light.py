@@ -114,19 +114,19 @@ def test_two_annotators_see_their_own_label_and_a_third_the_consensus(story: Sto
     assert found, "the two are predicted to agree on every open task"
     task, text = found[0].task, found[0].text
     expected = {
-        first: (found[0].labels[first.email][0], f"annotator:{first.id}@r1"),
-        second: (found[0].labels[second.email][0], f"annotator:{second.id}@r1"),
-        third: (found[0].consensus, "consensus@r1"),
+        first: (found[0].labels[first.email][0], "For you, r1"),
+        second: (found[0].labels[second.email][0], "For you, r1"),
+        third: (found[0].consensus, "Consensus, r1"),
     }
     assert expected[first][0] != expected[second][0]
-    for number, (account, (label, version)) in enumerate(expected.items(), start=1):
+    for number, (account, (label, title)) in enumerate(expected.items(), start=1):
         page = log_in(browser, story.label_studio, account)
         with story.label_studio.tab_of_task(story.project, task) as tab:
             open_stream(page, story.project, text, tab=tab)
         assert selected_choice(page) == label, f"stream, annotator {number}"
         open_quick_view(page, story.project, task, text)
         assert selected_choice(page) == label, f"quick view, annotator {number}"
-        assert prediction_tabs(page) == [version], f"annotator {number}"
+        assert prediction_tabs(page) == [title], f"annotator {number}"
         page.context.close()
 
 

@@ -35,6 +35,8 @@ class Answers:
 
     def __init__(self, label_studio: LabelStudio, account: Account, project: int, task: int) -> None:
         session, base = label_studio.session(account), label_studio.url
+        self.stored = {each["id"]: each["model_version"] for each in label_studio.owner.call(
+            "GET", f"/api/tasks/{task}", params={"project": project})["predictions"]}
         self.responses = {
             "next": session.get(f"{base}/api/projects/{project}/next", timeout=60),
             "stream": session.post(f"{base}/api/dm/actions?id=next_task&project={project}", json={}, timeout=60),
@@ -43,7 +45,15 @@ class Answers:
         }
 
     def versions(self) -> dict[str, list[str]]:
-        return {name: versions_in(response) for name, response in self.responses.items()}
+        """Names as they are stored, by the ids: what is shown is a title."""
+        return {
+            name: [self.stored[each["id"]] for each in predictions_in(response)]
+            for name, response in self.responses.items()
+        }
+
+    def titles(self) -> set[str]:
+        """What the editor would show, at all addresses."""
+        return {each["model_version"] for response in self.responses.values() for each in predictions_in(response)}
 
     def everywhere(self) -> list[str]:
         """The one answer that all addresses give."""
@@ -56,10 +66,14 @@ class Answers:
         return {int(timing.split('polyvox-queries;desc="')[1].split('"')[0]) for timing in timings}
 
 
-def versions_in(response: requests.Response) -> list[str]:
+def predictions_in(response: requests.Response) -> list[dict[str, Any]]:
     response.raise_for_status()
     body: dict[str, Any] = response.json()
-    return [prediction["model_version"] for prediction in body["predictions"]]
+    return list(body["predictions"])
+
+
+def versions_in(response: requests.Response) -> list[str]:
+    return [prediction["model_version"] for prediction in predictions_in(response)]
 
 
 def test_two_annotators_see_two_labels_and_a_third_the_consensus(label_studio: LabelStudio, browser: Browser) -> None:
@@ -68,15 +82,15 @@ def test_two_annotators_see_two_labels_and_a_third_the_consensus(label_studio: L
     project, task = shown_to_all(label_studio, text)
     own = {f"annotator:{first.id}@r1": "Polite", f"annotator:{second.id}@r1": "Impolite", "consensus@r1": "Neutral"}
     label_studio.predict(project, task, own)
-    expected = {first: ("Polite", f"annotator:{first.id}@r1"), second: ("Impolite", f"annotator:{second.id}@r1"),
-                third: ("Neutral", "consensus@r1")}
-    for number, (account, (label, version)) in enumerate(expected.items(), start=1):
+    expected = {first: ("Polite", "For you, r1"), second: ("Impolite", "For you, r1"),
+                third: ("Neutral", "Consensus, r1")}
+    for number, (account, (label, title)) in enumerate(expected.items(), start=1):
         page = log_in(browser, label_studio, account)
         open_stream(page, project, text)
         assert selected_choice(page) == label, f"stream, annotator {number}"
         open_quick_view(page, project, task, text)
         assert selected_choice(page) == label, f"quick view, annotator {number}"
-        assert prediction_tabs(page) == [version]
+        assert prediction_tabs(page) == [title]
         page.context.close()
 
 
@@ -125,6 +139,7 @@ def test_a_served_own_prediction_is_complete(label_studio: LabelStudio) -> None:
     by_us.pop("created_ago"), by_label_studio.pop("created_ago")
     assert by_us == by_label_studio
     assert by_us["result"][0]["value"] == {"choices": ["Polite"]}
+    assert answers.titles() == {"For you, r1"}
 
 
 def test_api_tokens_see_everything(label_studio: LabelStudio) -> None:
@@ -162,7 +177,8 @@ def test_other_tools_are_seen_where_polyvox_has_nothing_for_the_annotator(label_
     label_studio.predict(project, task, {"another-tool": "Neutral", f"annotator:{first.id}@r1": "Polite"})
     label_studio.owner.update_project(project, model_version="another-tool")
     assert Answers(label_studio, first, project, task).everywhere() == [f"annotator:{first.id}@r1"]
-    assert Answers(label_studio, second, project, task).everywhere() == ["another-tool"]
+    others = Answers(label_studio, second, project, task)
+    assert others.everywhere() == ["another-tool"] and others.titles() == {"another-tool"}
 
 
 def test_a_draft_stays_what_the_annotator_sees(label_studio: LabelStudio, browser: Browser) -> None:
@@ -191,4 +207,4 @@ def test_annotations_in_the_answer_are_left_alone(label_studio: LabelStudio) -> 
         label_studio.as_annotator(account).annotate(task, [choice("polite", "text", label)])
     answer = label_studio.session(first).get(f"{label_studio.url}/api/tasks/{task}", timeout=60)
     assert [each["completed_by"]["id"] for each in answer.json()["annotations"]] == [first.id, second.id]
-    assert versions_in(answer) == [f"annotator:{first.id}@r1"], "nobody's tab but the own one, after labelling too"
+    assert versions_in(answer) == ["For you, r1"], "nobody's tab but the own one, after labelling too"

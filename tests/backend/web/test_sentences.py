@@ -105,9 +105,10 @@ def test_how_good_orders_are():
     ranked = replace(version(12), figures=figures)
     said = sentences.of_project(replace(view(figures=()), published=ranked), NOW)
     assert said[1] == (
-        "Orders of rank: on tasks without a ranking 2.78 nats a ranking against 3.18 of equal chances for all orders "
-        "(90 cross-validated): predicted; on tasks with some 3.17 nats a ranking against 3.18 of equal chances for all "
-        "orders (60 cross-validated): not predicted, since that is not beyond chance.")
+        "Orders of rank: on tasks without a ranking a log-loss of 2.78 a ranking against 3.18 of equal chances for all "
+        "orders (90 cross-validated; lower is better): predicted; on tasks with some a log-loss of 3.17 a ranking "
+        "against 3.18 of equal chances for all orders (60 cross-validated; lower is better): not predicted, since "
+        "that is not beyond chance.")
     assert not any("could not be measured" in each or "odd" in each for each in said)
 
 
