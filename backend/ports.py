@@ -105,6 +105,8 @@ class VoteStore(Protocol):
     def counts(self, project: str) -> records.VoteCounts: ...
     def activity(self, project: str) -> list[records.AnnotatorActivity]:
         """Most active first."""
+    def voters(self, project: str) -> Sequence[str]:
+        """Annotators with current votes, most active first."""
     def set_names(self, project: str, names: Mapping[str, str]) -> None:
         """Display names of annotators."""
     def log_arm(self, project: str, pairs: Collection[tuple[int, str]], *, version: str) -> None:

@@ -51,10 +51,10 @@ def fill(services: Services, key: str, tasks: Sequence[dict[str, Any]]) -> None:
 
 
 @contextmanager
-def trained(folder: Path, **settings: Any) -> Iterator[Services]:
-    """Services over a data folder with a published version; trained at the first use of the folder."""
+def trained(folder: Path, *, people: int = ANNOTATORS, **settings: Any) -> Iterator[Services]:
+    """Services over a data folder with a published version for `people` annotators; trained at the first use of it."""
     services = build_services(Settings(
-        data_dir=folder, annotators_per_task=ANNOTATORS, control_arm_percent=0.0, train_threads=1, **settings
+        data_dir=folder, annotators_per_task=people, control_arm_percent=0.0, train_threads=1, **settings
     ))
     try:
         if services.registry.current(KEY) is None:
@@ -62,7 +62,7 @@ def trained(folder: Path, **settings: Any) -> Iterator[Services]:
             # The last fifth of the messages is labelled by nobody: those are asked for.
             open_from = len(messages) * 4 // 5
             fill(services, KEY, [
-                task_json(number, message, share=0.4 if number <= open_from else 0.0)
+                task_json(number, message, people=people, share=0.4 if number <= open_from else 0.0)
                 for number, message in enumerate(messages, start=1)
             ])
             services.training.run(KEY, lambda done, note: None)

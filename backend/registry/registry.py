@@ -77,10 +77,13 @@ class Registry:
 
     def published(self, project: str) -> Loaded | None:
         """The version that answers, with its ladder; None when there is none that can be loaded."""
+        pointed: Version | None = None
         for version in self._candidates(project):
+            pointed = pointed or version
             found = self._load(version)
             if found is not None:
-                return Loaded(version=version, ladder=found[0], rankings=found[1], problem=self.problem(project))
+                problem = self._problem_of(pointed)
+                return Loaded(version=version, ladder=found[0], rankings=found[1], problem=problem)
         return None
 
     def current(self, project: str) -> Version | None:
@@ -90,7 +93,10 @@ class Registry:
     def problem(self, project: str) -> str:
         """A sentence when the published version is known here to be unusable, else ""."""
         version = self._store.versions.published(project)
-        if version is None or not self._known_damaged(version):
+        return "" if version is None else self._problem_of(version)
+
+    def _problem_of(self, version: Version) -> str:
+        if not self._known_damaged(version):
             return ""
         return f"The checkpoint of version {version.name} is missing or damaged; an earlier version answers, if any."
 

@@ -4,8 +4,12 @@ For each task: one prediction for each annotator who has not voted on it (`annot
 and the consensus last, under the version that /setup names. A task that is not ready gets [], never an empty
 prediction, which would freeze it under this version in Label Studio.
 
+Answers are kept until anything that they depend on is another (`kept_answers`); requests of a moment share a forward
+(`together`).
+
 Invariants: one batched forward and a fixed number of queries a request, however many tasks it has; that our predictions
-can be seen is remembered before they are handed out; what the control arm withholds is logged.
+can be seen is remembered before they are handed out; what the control arm withholds is logged; what is kept or computed
+together is answered as it would be alone.
 """
 
 from __future__ import annotations
@@ -13,9 +17,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backend.labeling import LabelConfig, in_control_arm, parse_config, task_in_control_arm
 from backend.labeling.content import text_of
@@ -25,14 +30,28 @@ from backend.records import Project, StoredVote
 from backend.registry import Loaded, Registry
 from backend.services.explanation.regions import with_attention
 from backend.services.features import Features
+from backend.services.kept_answers import KeptAnswers, MadeFrom
 from backend.services.newcomers import Newcomers
 from backend.services.overrides import settings_of
 from backend.services.rankings import with_rankings
 from backend.services.ready_tasks import nothing_read
 from backend.services.region_answers import regions_for, with_regions
-from backend.services.served import ReadyTask, TaskPredictions, is_account, predict, withheld
+from backend.services.served import (
+    MOST_TOGETHER,
+    ReadyTask,
+    TaskPredictions,
+    Work,
+    fits,
+    is_account,
+    predict_together,
+    withheld,
+)
+from backend.services.together import Together, WaitedTooLong
 from backend.settings import Settings
 from model.errors import ModelError
+
+if TYPE_CHECKING:
+    from model.coldstart.adapting import Adapted
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +74,8 @@ class Prediction:
         self._seconds = seconds
         self.newcomers = Newcomers(store=store, features=features, registry=registry, settings=settings)
         self.config = lru_cache(maxsize=32)(parse_config)  # label configs come with each request
+        self._kept = KeptAnswers()
+        self._together: Together[_Asked, list[TaskPredictions]] = Together(_compute, fits=_fit)
 
     def version(self, project_key: str) -> str:
         """The model_version for /setup: one pointer read, nothing is loaded."""
@@ -80,40 +101,72 @@ class Prediction:
         xml = label_config or project.label_config
         if loaded is None or not xml:
             return nothing
-        config = self.config(xml)
-        ids = sorted({int(task["id"]) for task in tasks})
-        votes = self._store.votes.of_tasks(project_key, ids)
+        votes = self._store.votes.of_tasks(project_key, sorted({int(task["id"]) for task in tasks}))
         wanted, arm = self._who_wants(project, tasks, votes)
-        ready = self._ready(loaded, config, tasks, wanted, until=until)
-        made = self.compute(project, loaded, config, list(ready.values()), votes, until=until,
-                            offered={int(task["id"]): offered_by(task) for task in tasks},
-                            asked={int(task["id"]): drawn for task in tasks} if drawn else {})
-        computed = dict(zip(ready, made, strict=True))
-        answers = [_listed(computed[row]) if row in computed else [] for row in range(len(tasks))]
+        try:
+            answers = self._answers(project, loaded, xml, tasks, wanted, votes, until=until, drawn=drawn)
+        except ModelError as error:
+            _unable(loaded, error)
+            return nothing
         visible = [int(task["id"]) for task, answer in zip(tasks, answers, strict=True) if answer]
         self.remember(project, visible, arm, name=loaded.version.name)
         return answers
+
+    def _answers(
+        self, project: Project, loaded: Loaded, xml: str, tasks: Sequence[Mapping[str, Any]],
+        wanted: Sequence[Sequence[str]], votes: Sequence[StoredVote], *, until: float,
+        drawn: Sequence[Mapping[str, Any]],
+    ) -> list[Predictions]:
+        """The answers that are kept, and those of the other tasks, which are kept from now on."""
+        config = self.config(xml)
+        newcomers = self.newcomers.of(project.key, loaded, config, (who for people in wanted for who in people))
+        made_from = MadeFrom.each(project, loaded, xml, tasks, votes, wanted, newcomers)
+        lasting = not (drawn or config.regional or settings_of(self._settings, project).region_attention)
+        answers = [self._kept.find(each) if lasting else [] for each in made_from]
+        rows = [row for row, answer in enumerate(answers) if not answer]
+        if not rows:
+            return answers
+        open_ = [tasks[row] for row in rows]
+        ready = self._ready(loaded, config, open_, [wanted[row] for row in rows], until=until)
+        made = self.compute(
+            project, loaded, config, list(ready.values()), votes, until=until, newcomers=newcomers,
+            offered={int(task["id"]): offered_by(task) for task in open_},
+            asked={int(task["id"]): drawn for task in open_} if drawn else {},
+        )
+        for at, one in zip(ready, made, strict=True):
+            answers[rows[at]] = _listed(one)
+            if lasting and one.consensus is not None and self._whole(config, open_[at]):
+                self._kept.keep(made_from[rows[at]], answers[rows[at]])
+        return answers
+
+    def _whole(self, config: LabelConfig, task: Mapping[str, Any]) -> bool:
+        """Whether nothing of what a task shows failed to be read; what was answered without it must not stay."""
+        return not self._features.failures([config.content(task["data"], task=int(task["id"]))])
 
     def compute(
         self, project: Project, loaded: Loaded, config: LabelConfig, tasks: Sequence[ReadyTask],
         votes: Sequence[StoredVote], *, until: float | None = None,
         offered: Mapping[int, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
         asked: Mapping[int, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
+        newcomers: Mapping[str, Adapted] | None = None,
     ) -> list[TaskPredictions]:
-        """Own and consensus predictions of each task, in order, from one forward; `votes` are those on these tasks.
+        """Own and consensus predictions of each task, in order, from one forward; `votes` are those on these tasks and
+        maybe others, `newcomers` what their votes taught (read here by default).
 
+        `until` is when the answer must be there at last; without it the work shares no forward with that of others.
         `offered` are results of other predictions whose regions are answered for, `asked` is what whoever asks has
-        drawn, `until` when regions must be encoded.
+        drawn.
 
         Their tokens must come from the encoder that the version was trained on. Where Label Studio cannot tell
         annotators apart, tasks in the control arm keep but the score of their consensus.
         """
         try:
-            newcomers = self.newcomers.of(
-                project.key, loaded, config, (annotator for task in tasks for annotator in task.annotators))
-            shaped = predict(loaded.ladder, config, tasks, votes, name=loaded.version.name, newcomers=newcomers)
-        except ModelError as error:
-            log.warning("version %s of project %s cannot answer: %s", loaded.version.name, project.key, error)
+            if newcomers is None:
+                newcomers = self.newcomers.of(
+                    project.key, loaded, config, (annotator for task in tasks for annotator in task.annotators))
+            shaped = self._forward(loaded, config, Work(tasks=tasks, votes=votes, newcomers=newcomers), until)
+        except (ModelError, WaitedTooLong) as error:
+            _unable(loaded, error)
             return [TaskPredictions(task_id=task.id, own={}, consensus=None) for task in tasks]
         settings = settings_of(self._settings, project)
         shaped = with_rankings(loaded.rankings, config, tasks, shaped, votes, name=loaded.version.name,
@@ -129,6 +182,15 @@ class Prediction:
         if settings.middleware:
             return shaped
         return [_withhold(one) if self.task_withheld(project, one.task_id) else one for one in shaped]
+
+    def _forward(
+        self, loaded: Loaded, config: LabelConfig, work: Work, until: float | None
+    ) -> list[TaskPredictions]:
+        """What the version says; small work that has until some moment shares a forward with other work."""
+        asked = _Asked(loaded=loaded, config=config, work=work)
+        if until is None or not 0 < len(work.tasks) <= MOST_TOGETHER:
+            return _compute([asked])[0]
+        return self._together.do((loaded.version.path, id(config)), asked, seconds=self._left(until))
 
     def _left(self, until: float) -> float:
         return until - self._seconds()
@@ -167,7 +229,7 @@ class Prediction:
     ) -> tuple[list[list[str]], list[tuple[int, str]]]:
         """For each task the annotators who get an own prediction; and the pairs that the arm withholds."""
         limit = settings_of(self._settings, project).annotators_per_task
-        active = [who.annotator for who in self._store.votes.activity(project.key) if is_account(who.annotator)]
+        active = [who for who in self._store.votes.voters(project.key) if is_account(who)]
         voted: dict[int, set[str]] = {}
         for vote in votes:
             voted.setdefault(vote.task_id, set()).add(vote.annotator)
@@ -198,6 +260,29 @@ class Prediction:
                            text=text_of(contents[row]))
             for row, array in zip(rows, tokens, strict=True) if array is not None
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """Work for one version under one configuration."""
+
+    loaded: Loaded
+    config: LabelConfig
+    work: Work
+
+
+def _fit(others: Sequence[_Asked], asked: _Asked) -> bool:
+    return fits([each.work for each in others], asked.work)
+
+
+def _compute(asked: Sequence[_Asked]) -> list[list[TaskPredictions]]:
+    first = asked[0]
+    return predict_together(
+        first.loaded.ladder, first.config, [each.work for each in asked], name=first.loaded.version.name)
+
+
+def _unable(loaded: Loaded, error: Exception) -> None:
+    log.warning("version %s of project %s cannot answer: %s", loaded.version.name, loaded.version.project, error)
 
 
 def offered_by(task: Mapping[str, Any]) -> list[Mapping[str, Any]]:

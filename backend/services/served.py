@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from model.ensemble.ladder import Ladder
 
 Floats = NDArray[np.float64]
+MOST_TOGETHER = 32  # tasks of different requests in one forward
 DIGITS = 4  # of a confidence, wherever it is shown
 Tokens = NDArray[np.float16]
 
@@ -77,8 +79,44 @@ def predict(
 
     Raises ModelError when the ladder was trained on features of another dimension.
     """
+    work = Work(tasks=tasks, votes=given, newcomers=newcomers)
+    return predict_together(ladder, config, [work], name=name)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one request asks of a version."""
+
+    tasks: Sequence[ReadyTask]
+    votes: Sequence[StoredVote]  # on these tasks
+    newcomers: Mapping[str, Adapted]
+
+    def learned(self) -> dict[str, Adapted | None]:
+        """Annotator -> what their votes taught, None for those who are answered for as the version does."""
+        return {who: self.newcomers.get(who) for task in self.tasks for who in task.annotators}
+
+
+def fits(others: Sequence[Work], work: Work) -> bool:
+    """Whether work can share a forward with others: no task twice, since its votes may be others by now; the same of
+    each annotator; and not too much in all."""
+    tasks = {task.id for other in others for task in other.tasks}
+    known = {who: learned for other in others for who, learned in other.learned().items()}
+    return (
+        sum(len(each.tasks) for each in (*others, work)) <= MOST_TOGETHER
+        and all(task.id not in tasks for task in work.tasks)
+        and all(known.get(who, learned) is learned for who, learned in work.learned().items())
+    )
+
+
+def predict_together(
+    ladder: Ladder, config: LabelConfig, works: Sequence[Work], *, name: str
+) -> list[list[TaskPredictions]]:
+    """What `predict` answers to each of several requests that `fits`, from one forward over all of them."""
+    tasks = [task for work in works for task in work.tasks]
     if not tasks:
-        return []
+        return [[] for _ in works]
+    given = [vote for work in works for vote in work.votes]
+    newcomers = {who: one for work in works for who, one in work.learned().items() if one is not None}
     annotators = sorted({annotator for task in tasks for annotator in task.annotators})
     predictions = ladder.predict(
         [task.tokens for task in tasks], annotators, units=[str(task.id) for task in tasks], given=as_votes(given),
@@ -98,10 +136,11 @@ def predict(
     for (row, annotator), prediction in zip(pairs, made, strict=False):
         if prediction is not None:
             own[row][annotator] = prediction
-    return [
+    found = iter([
         TaskPredictions(task_id=task.id, own=own[row], consensus=made[len(pairs) + row])
         for row, task in enumerate(tasks)
-    ]
+    ])
+    return [list(islice(found, len(work.tasks))) for work in works]
 
 
 def whole_task(trained: Mapping[str, Space], config: LabelConfig) -> dict[str, Space]:

@@ -12,12 +12,15 @@ from backend import records
 from backend.store.engine import Database, chunks, from_us, id_of, optional_time, optional_us, project_id, to_us
 from backend.store.schema import deliveries, own_predictions, shown
 
+_REMEMBERED = 100_000  # tasks that are known to be remembered
+
 
 class SqlDeliveryStore:
     """`ports.DeliveryStore` on a database."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._known: set[tuple[str, int]] = set()  # some of the tasks that are remembered as shown, which only grow
 
     def latest(self, project: str) -> records.Delivery | None:
         """See `ports.DeliveryStore`."""
@@ -87,13 +90,17 @@ class SqlDeliveryStore:
 
     def remember_shown(self, project: str, task_ids: Iterable[int], *, at: datetime) -> None:
         """Raises NotFound."""
-        ids = sorted(set(task_ids))
-        if not ids or len(self.shown_since(project, ids)) == len(ids):
-            return  # asked on every answered prediction: no write when nothing is new
-        with self._db.write() as connection:
-            row_id = project_id(connection, project)
-            rows = [{"project_id": row_id, "task_id": task_id, "shown_at": to_us(at)} for task_id in ids]
-            connection.execute(self._db.insert(shown).on_conflict_do_nothing(), rows)
+        ids = sorted({task_id for task_id in task_ids if (project, task_id) not in self._known})
+        if not ids:
+            return  # asked on every answered prediction: nothing is read or written when nothing is new
+        if len(self.shown_since(project, ids)) < len(ids):
+            with self._db.write() as connection:
+                row_id = project_id(connection, project)
+                rows = [{"project_id": row_id, "task_id": task_id, "shown_at": to_us(at)} for task_id in ids]
+                connection.execute(self._db.insert(shown).on_conflict_do_nothing(), rows)
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        self._known |= {(project, task_id) for task_id in ids}
 
     def shown_since(self, project: str, task_ids: Sequence[int]) -> dict[int, datetime]:
         """See `ports.DeliveryStore`."""

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, Table, create_engine, event, select
+from sqlalchemy import Connection, Engine, Table, bindparam, create_engine, event, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -27,6 +27,9 @@ from backend.store.schema import projects
 
 BUSY_TIMEOUT_MS = 30_000
 Id = TypeVar("Id", int, str)
+# Statements of every request are built once: that takes longer than the database takes to answer them.
+_ID = select(projects.c.id).where(projects.c.key == bindparam("key"))
+_LOCKED = _ID.with_for_update(key_share=True)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -105,8 +108,7 @@ def project_id(connection: Connection, key: str, *, lock: bool = False) -> int:
     Inserts of rows that refer to the project do not wait: on PostgreSQL no webhook waits for a long `take_over`.
     SQLite has one writer at a time anyway.
     """
-    statement = select(projects.c.id).where(projects.c.key == key)
-    found = connection.execute(statement.with_for_update(key_share=True) if lock else statement).scalar()
+    found = connection.execute(_LOCKED if lock else _ID, {"key": key}).scalar()
     if found is None:
         raise NotFound("Polyvox does not know this project.")
     return int(found)
@@ -114,8 +116,7 @@ def project_id(connection: Connection, key: str, *, lock: bool = False) -> int:
 
 def id_of(key: str) -> Any:
     """The row id of a project as a subquery; null, and so equal to nothing, when it is unknown."""
-    statement: Select[tuple[int]] = select(projects.c.id).where(projects.c.key == key)
-    return statement.scalar_subquery()
+    return select(projects.c.id).where(projects.c.key == key).scalar_subquery()
 
 
 def create(url: str) -> Engine:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from backend import records
 from backend.errors import ClientError
@@ -18,6 +18,8 @@ from backend.store.schema import as_stored, findings, projects
 from backend.store.unread import UNREAD, make_room
 
 KEY = re.compile(r"(\d{1,18})\.(\d{1,18})")
+_BY_KEY = select(projects).where(projects.c.key == bindparam("key"))
+_LOCKED = _BY_KEY.with_for_update(key_share=True)
 
 
 class SqlProjectStore:
@@ -167,8 +169,7 @@ class SqlProjectStore:
 
     @staticmethod
     def _row(connection: Connection, key: str, *, lock: bool = False) -> Row[Any] | None:
-        statement = select(projects).where(projects.c.key == key)
-        return connection.execute(statement.with_for_update(key_share=True) if lock else statement).first()
+        return connection.execute(_LOCKED if lock else _BY_KEY, {"key": key}).first()
 
 
 _NEW: dict[str, Any] = {

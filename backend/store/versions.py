@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Row, Select, func, insert, select, update
+from sqlalchemy import Row, Select, bindparam, func, insert, select, update
 
 from backend import records
 from backend.store.engine import Database, from_us, id_of, project_id, to_us
@@ -56,9 +57,8 @@ class SqlVersionStore:
 
     def published(self, project: str) -> records.Version | None:
         """See `ports.VersionStore`."""
-        statement = _select(project).where(versions.c.name == projects.c.version)
         with self._db.read() as connection:
-            row = connection.execute(statement.order_by(versions.c.number.desc()).limit(1)).first()
+            row = connection.execute(_PUBLISHED, {"project": project}).first()
         return None if row is None else _version(row)
 
     def recent(
@@ -72,8 +72,19 @@ class SqlVersionStore:
             return [_version(row) for row in connection.execute(statement)]
 
 
-def _select(project: str) -> Select[Any]:
+def _select(project: Any) -> Select[Any]:
     return select(versions, projects.c.key).join(projects).where(projects.c.key == project)
+
+
+_POINTED = _select(bindparam("project")).where(versions.c.name == projects.c.version)
+_PUBLISHED = _POINTED.order_by(versions.c.number.desc()).limit(1)  # asked by every request
+
+
+@lru_cache(maxsize=64)
+def _figures(text: str) -> dict[str, Any]:
+    """Figures of a version, which never change; decoding them takes longer than reading them."""
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def _version(row: Row[Any]) -> records.Version:
@@ -84,7 +95,7 @@ def _version(row: Row[Any]) -> records.Version:
         path=row.path,
         verdict=records.Verdict(row.verdict),
         reason=row.reason,
-        figures=json.loads(row.figures),
+        figures=dict(_figures(row.figures)),
         changes=row.changes,
         created_at=from_us(row.created_at),
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Row, and_, func, select
+from sqlalchemy import ColumnElement, Row, and_, bindparam, func, select
 
 from backend import records
 from backend.store.engine import Database, chunks, from_us, id_of, optional_time, project_id
@@ -18,6 +18,7 @@ from backend.store.schema import annotators, arm_log, projects, votes
 from model.spaces import Value, ValueKind
 from model.votes import Provenance, Votes
 
+_REMEMBERED = 100_000  # pairs of the arm that are known to be logged
 _ROWS = 20_000  # votes that are held as Python objects at a time while columns are built
 
 
@@ -27,6 +28,8 @@ class SqlVoteStore:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._counted: dict[str, records.VoteCounts] = {}  # by project; true as long as `changes` is the same
+        self._voters: dict[str, tuple[int, tuple[str, ...]]] = {}  # the same: (changes, annotators)
+        self._withheld: set[tuple[str, int, str]] = set()  # some of what is in the log of the arm, which only grows
 
     def current(self, project: str) -> Votes:
         """See `ports.VoteStore`. Time is `updated_at` in seconds, weight 1; `scored` is false for a vote that a
@@ -46,12 +49,10 @@ class SqlVoteStore:
     def of_tasks(self, project: str, task_ids: Sequence[int]) -> list[records.StoredVote]:
         """See `ports.VoteStore`."""
         found: list[records.StoredVote] = []
-        columns = votes.c
         with self._db.read() as connection:
             for ids in chunks(task_ids):
-                statement = select(votes).where(_current(project), columns.task_id.in_(ids))
-                ordered = statement.order_by(columns.task_id, columns.unit, columns.annotator, columns.control)
-                found.extend(_stored_vote(row) for row in connection.execute(ordered))
+                rows = connection.execute(_OF_TASKS, {"project": project, "tasks": list(ids)})
+                found.extend(_stored_vote(row) for row in rows)
         return found
 
     def differing(
@@ -140,6 +141,18 @@ class SqlVoteStore:
                 for annotator, name, count, last in connection.execute(statement)
             ]
 
+    def voters(self, project: str) -> tuple[str, ...]:
+        """See `ports.VoteStore`. Counted anew only after votes were added or removed; else it reads one row."""
+        with self._db.read() as connection:
+            changes = connection.execute(_CHANGES, {"project": project}).scalar()
+            known = self._voters.get(project)
+            if known is not None and known[0] == changes:
+                return known[1]
+            found = tuple(connection.execute(_VOTERS, {"project": project}).scalars())
+        if changes is not None:
+            self._voters[project] = (changes, found)
+        return found
+
     def set_names(self, project: str, names: Mapping[str, str]) -> None:
         """Raises NotFound. Writes only names that are new or differ."""
         ours = annotators.c.project_id == id_of(project)
@@ -156,9 +169,15 @@ class SqlVoteStore:
 
     def log_arm(self, project: str, pairs: Collection[tuple[int, str]], *, version: str) -> None:
         """Raises NotFound. Asked on every answered prediction: no write when nothing is new."""
-        wanted = sorted(set(pairs) - self._logged(project, {task for task, _ in pairs}))
-        if not wanted:
-            return
+        fresh = {(task, who) for task, who in pairs if (project, task, who) not in self._withheld}
+        wanted = sorted(fresh - self._logged(project, {task for task, _ in fresh}))
+        if wanted:
+            self._log(project, wanted, version)
+        if len(self._withheld) > _REMEMBERED:
+            self._withheld.clear()
+        self._withheld |= {(project, task, who) for task, who in fresh}
+
+    def _log(self, project: str, wanted: Sequence[tuple[int, str]], version: str) -> None:
         with self._db.write() as connection:
             row_id, now = project_id(connection, project), self._db.now_us()
             rows = [
@@ -182,10 +201,21 @@ class SqlVoteStore:
         return found
 
 
-def _current(project: str) -> ColumnElement[bool]:
+def _current(project: Any) -> ColumnElement[bool]:
     """Which rows are current votes of a project. That they are live follows from `is_current`; it is named so that the
     index of live rows is used, and neither history nor other projects are read."""
     return and_(votes.c.project_id == id_of(project), votes.c.ended_at.is_(None), votes.c.is_current)
+
+
+# Statements of every request, built once.
+_MINE = _current(bindparam("project"))
+_OF_TASKS = (
+    select(votes).where(_MINE, votes.c.task_id.in_(bindparam("tasks", expanding=True)))
+    .order_by(votes.c.task_id, votes.c.unit, votes.c.annotator, votes.c.control)
+)  # fmt: skip
+_CHANGES = select(projects.c.changes).where(projects.c.key == bindparam("project"))
+_VOTERS = select(votes.c.annotator).where(_MINE).group_by(votes.c.annotator).order_by(
+    func.count().desc(), votes.c.annotator)
 
 
 class _Ids(dict[Any, int]):
