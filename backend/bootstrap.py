@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,26 +82,28 @@ def build_services(
     label_studio: LabelStudio | None = None,
     encoder: Encoder | None = None,
     clock: Clock = utc_now,
+    seconds: Callable[[], float] = time.monotonic,
 ) -> Services:
-    """Everything wired up, from the settings alone; tests hand in their own store, Label Studio, encoder or clock.
+    """Everything wired up, from the settings alone; tests hand in their own store, Label Studio, encoder or clocks.
 
     Opens (and migrates) the database. The encoder is loaded at its first use, not here.
     """
     from backend.registry import Registry
     from backend.services.features import Features
 
-    store = store or open_store(settings, clock=clock)
+    store = store or open_store(settings, clock=clock, seconds=seconds)
     features = Features(
         encoder_factory=(lambda: encoder) if encoder is not None else (lambda: load_encoder(settings)),
         folder=settings.data_dir / "features",
         max_mb=settings.feature_cache_mb,
     )
     registry = Registry(store=store, folder=settings.model_dir, device=device_of(settings), clock=clock)
-    return _wired(settings, store, label_studio or open_label_studio(settings), features, registry, clock)
+    return _wired(settings, store, label_studio or open_label_studio(settings), features, registry, clock, seconds)
 
 
 def _wired(
-    settings: Settings, store: Store, label_studio: LabelStudio, features: Features, registry: Registry, clock: Clock
+    settings: Settings, store: Store, label_studio: LabelStudio, features: Features, registry: Registry, clock: Clock,
+    seconds: Callable[[], float],
 ) -> Services:
     """The services over what they stand on."""
     from backend.client.alive import Alive
@@ -147,17 +150,19 @@ def _wired(
             clock=clock,
         ),
         alive=Alive(settings.label_studio_url),
-        triggers=Triggers(store=store, settings=settings, clock=clock),
+        triggers=Triggers(store=store, settings=settings, clock=clock, seconds=seconds),
         clock=clock,
     )
 
 
-def open_store(settings: Settings, *, clock: Clock = utc_now) -> Store:
+def open_store(
+    settings: Settings, *, clock: Clock = utc_now, seconds: Callable[[], float] = time.monotonic
+) -> Store:
     """The database of the settings (SQLite in the data folder by default), migrated to the newest schema."""
     from backend.store import open_store as open_database
 
     protect(settings.data_dir)
-    return open_database(settings.database_url, clock=clock, job_attempts=settings.job_attempts)
+    return open_database(settings.database_url, clock=clock, seconds=seconds, job_attempts=settings.job_attempts)
 
 
 def keep_private() -> None:

@@ -32,6 +32,8 @@ Figures = Mapping[str, Any]
 RETRY_S = (5.0, 120.0)  # first and longest wait before the same job is tried again
 BEFORE_STATISTICS = (JobKind.SYNC, JobKind.RECONCILE, JobKind.TRAIN)  # they may change what statistics say
 STATISTICS_DELAY_S = 3.0  # so that a busy project computes its statistics now and then, not after every vote
+GAPS_LONGEST_PAUSE_S = 3600.0  # unless the setting asks for a longer one
+WORKED_S = "worked_s"  # in the figures: processor time of the job's thread; what it waited for is no work
 GAPS_LOOKED_AT = 5  # newest jobs: one may wait and one may run, and the last that ended is behind them
 ENCODE_BUDGET_S = 60.0  # an encoding job hands over after this long, so that trainings get their turn
 ENCODED_AT_ONCE = 512  # contents whose tokens are in memory; those of pictures take some 130 kB each
@@ -184,15 +186,15 @@ def _follow_up(services: Services, job: Job, figures: Figures) -> None:
 
 def _gaps_due(services: Services, project: str) -> datetime:
     """When gaps may be looked at again: filling them takes a forward over all tasks, so at most a fifth of the time
-    goes there."""
+    goes there, by the processor time that the last one took, and within limits."""
     recent = services.store.jobs.recent(project, kind=JobKind.GAPS, limit=GAPS_LOOKED_AT)
-    ran = [(job.finished_at, job.started_at) for job in recent if job.finished_at and job.started_at]
-    now, pause = services.clock(), timedelta(seconds=services.settings.gaps_every_s)
+    ended = [job for job in recent if job.finished_at]
+    now, every_s = services.clock(), services.settings.gaps_every_s
+    worked_s = float(ended[0].figures.get(WORKED_S, 0.0)) if ended else 0.0
+    pause = timedelta(seconds=max(every_s, min(4 * worked_s, GAPS_LONGEST_PAUSE_S)))
     due = now
-    if ran:
-        ended, begun = max(ran)
-        pause = max(pause, 4 * (ended - begun))
-        due = max(now, ended + pause)
+    if ended and ended[0].finished_at:
+        due = max(now, min(ended[0].finished_at, now) + pause)  # one ahead was stamped by a clock that was set back
     if any(job.state is JobState.RUNNING for job in recent):  # its pause has not begun yet
         due = now + pause
     return due
@@ -271,7 +273,9 @@ def _statistics(services: Services, job: Job, progress: Progress) -> Figures:
 
 
 def _gaps(services: Services, job: Job, progress: Progress) -> Figures:
-    return services.gaps.run(job.project, progress, force=bool(job.payload.get("force")))
+    begun = time.thread_time()
+    figures = services.gaps.run(job.project, progress, force=bool(job.payload.get("force")))
+    return {**figures, WORKED_S: round(time.thread_time() - begun, 3)}
 
 
 RUNNERS: Mapping[JobKind, Callable[[Services, Job, Progress], Figures]] = {

@@ -237,6 +237,20 @@ class StatisticsStore(Protocol):
         """Microseconds since the epoch of the last check, plus how many there are: differs after each change."""
 
 
+class StampStore(Protocol):
+    """Stored instants that lie ahead of the clock, and notices of what became of it."""
+
+    def ahead_s(self, *, by_s: float) -> float:
+        """How far the furthest stamp lies ahead of the clock, in seconds; 0 when none does by more than `by_s`."""
+    def put_right(self, *, by_s: float, shift_s: float = 0.0) -> None:
+        """Move the stamps that lie more than `by_s` ahead back by one span: by `shift_s` (negative) where it is known
+        by how much the clock was set, and at least so far that none is ahead. Jobs that wait for such an instant are
+        due at once."""
+    def note(self, name: str, sentence: str) -> None:
+        """Keep a notice; a second one of the same name takes the place of the first."""
+    def notices(self) -> list[records.Notice]: ...
+
+
 class Store(Protocol):
     """All of the state; one database."""
 
@@ -258,6 +272,8 @@ class Store(Protocol):
     def drafts(self) -> DraftStore: ...
     @property
     def statistics(self) -> StatisticsStore: ...
+    @property
+    def stamps(self) -> StampStore: ...
     def close(self) -> None: ...
 
 

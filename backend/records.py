@@ -296,3 +296,12 @@ class Delivery:
     finished_at: datetime | None
     imported_through: int = 0  # highest task id whose consensus was imported, so that a resumed import makes no doubles
     figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something to be said of the service as a whole, for a while."""
+
+    name: str
+    sentence: str
+    noticed_at: datetime

@@ -8,13 +8,11 @@ sent as `Authorization: Bearer ...`. It is renewed a minute before its end, or a
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
 
 from requests import PreparedRequest
 from requests.auth import AuthBase
-
-from backend.ports import Clock
 
 RENEW_AFTER_S = 240.0  # of the 300 s that an access token lives
 
@@ -25,13 +23,15 @@ class TokenAuth(AuthBase):
     Being set as the session's `auth` it also keeps `requests` from replacing the header by what a .netrc file says.
     """
 
-    def __init__(self, key: str, *, refresh: Callable[[str], str], clock: Clock) -> None:
+    def __init__(
+        self, key: str, *, refresh: Callable[[str], str], seconds: Callable[[], float] = time.monotonic
+    ) -> None:
         self._key = key.strip()
         self._refresh = refresh  # personal access token -> access token
-        self._clock = clock
+        self._seconds = seconds
         self._lock = threading.Lock()
         self._access = ""
-        self._renew_at: datetime | None = None
+        self._renew_at: float | None = None
         self.personal = self._key.count(".") == 2
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
@@ -51,8 +51,8 @@ class TokenAuth(AuthBase):
 
     def _access_token(self) -> str:
         with self._lock:
-            now = self._clock()
+            now = self._seconds()
             if self._renew_at is None or now >= self._renew_at:
                 self._access = self._refresh(self._key)
-                self._renew_at = now + timedelta(seconds=RENEW_AFTER_S)
+                self._renew_at = now + RENEW_AFTER_S
             return self._access

@@ -11,7 +11,6 @@ from typing import Any
 
 from backend.client.transport import Transport
 from backend.errors import LabelStudioError
-from backend.ports import Clock, utc_now
 from backend.settings import Settings
 
 Result = Sequence[Mapping[str, Any]]
@@ -21,8 +20,8 @@ REFUSED = "Label Studio refuses the annotator's token ({}): it was revoked, or i
 class DeskClient:
     """`ports.Desk` over HTTP. Makes no request when built."""
 
-    def __init__(self, settings: Settings, token: str, *, clock: Clock = utc_now, backoff_s: float = 0.5) -> None:
-        self._http = Transport(settings.label_studio_url, token, clock=clock, backoff_s=backoff_s)
+    def __init__(self, settings: Settings, token: str, *, backoff_s: float = 0.5) -> None:
+        self._http = Transport(settings.label_studio_url, token, backoff_s=backoff_s)
 
     def who(self) -> tuple[str, str]:
         """See `ports.Desk`."""

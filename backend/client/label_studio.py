@@ -9,17 +9,14 @@ from typing import Any
 from backend.client.tasks import TaskReader
 from backend.client.transport import SLOW_TIMEOUT_S, Transport
 from backend.errors import LabelStudioError
-from backend.ports import Clock, utc_now
 from backend.settings import Settings
 
 
 class LabelStudioClient:
     """`ports.LabelStudio` over HTTP. Makes no request when built; every method raises LabelStudioError."""
 
-    def __init__(self, settings: Settings, *, clock: Clock = utc_now, backoff_s: float = 0.5) -> None:
-        self._http = Transport(
-            settings.label_studio_url, settings.label_studio_api_key, clock=clock, backoff_s=backoff_s
-        )
+    def __init__(self, settings: Settings, *, backoff_s: float = 0.5) -> None:
+        self._http = Transport(settings.label_studio_url, settings.label_studio_api_key, backoff_s=backoff_s)
         self._tasks = TaskReader(self._http)
 
     def authorization(self) -> str:

@@ -11,6 +11,8 @@ Messages of errors name method, path and status, never bodies: these may carry l
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -24,7 +26,6 @@ from urllib3.exceptions import ReadTimeoutError
 from backend.client.auth import TokenAuth
 from backend.client.deadline import DeadlineAdapter, is_over, within
 from backend.errors import LabelStudioError
-from backend.ports import Clock
 
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 60.0
@@ -56,7 +57,8 @@ class Transport:
     """Requests with JSON bodies and answers. Safe for several threads."""
 
     def __init__(
-        self, url: str, key: str, *, clock: Clock, backoff_s: float = 0.5, most_bytes: int = MOST_BYTES
+        self, url: str, key: str, *, seconds: Callable[[], float] = time.monotonic, backoff_s: float = 0.5,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         self._base = url.rstrip("/")
         self._connected = bool(url and key)
@@ -74,7 +76,7 @@ class Transport:
         adapter = DeadlineAdapter(max_retries=retry, pool_maxsize=16)
         self._session.mount("http://", adapter)
         self._session.mount("https://", adapter)
-        self._auth = TokenAuth(key, refresh=self._refresh, clock=clock)
+        self._auth = TokenAuth(key, refresh=self._refresh, seconds=seconds)
 
     def json(
         self,

@@ -17,6 +17,7 @@ from backend.records import Delivery, Job, JobKind, JobState, Project, SyncState
 from backend.report.names import Names
 from backend.report.sentences import way
 from backend.routes import problems
+from backend.services.clock_watch import told
 from backend.services.statistics.documents import ALONE
 from backend.settings import Settings
 
@@ -122,7 +123,8 @@ def overview(services: Services) -> Overview:
     return Overview(
         at=now, label_studio_url=settings.label_studio_url, connected=services.triggers.connected,
         answers=services.alive.answers(), projects=projects, problems=[
-            *problems.of_service(settings, jobs, now), *problems.of_redis(settings, redis_answers(settings)),
+            *problems.of_service(settings, jobs, now), *told(services.store.stamps.notices(), now),
+            *problems.of_redis(settings, redis_answers(settings)),
         ],
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from backend.instants import CLOCKS_DIFFER_S
 from backend.prediction_names import consensus_version
 from backend.records import Job, JobKind, JobState, Verdict
 from backend.report.people_sentences import WORDS
@@ -181,8 +182,10 @@ def newest_verdict(view: ProjectView) -> str:
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """"3 minutes ago"."""
-    seconds = max((now - moment).total_seconds(), 0.0)
+    """"3 minutes ago"; of a moment ahead of the clock nobody knows how long ago it was."""
+    seconds = (now - moment).total_seconds()
+    if seconds < -CLOCKS_DIFFER_S:
+        return "by a clock that was ahead of this one"
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= length:
             count = int(seconds // length)

@@ -23,6 +23,7 @@ from datetime import timedelta
 from typing import Any
 
 from backend.errors import JobFailed, LabelStudioError
+from backend.instants import Instants
 from backend.labeling import LabelConfig
 from backend.ports import Clock, LabelStudio, Progress, Store
 from backend.prediction_names import consensus_version, own_version
@@ -107,6 +108,7 @@ class Delivery:
         self._prediction = prediction
         self._settings = settings
         self._clock = clock
+        self._instants = Instants(clock)
         self._wait = wait
         self._drafts = drafts
 
@@ -213,7 +215,7 @@ class Delivery:
         every = timedelta(seconds=settings_of(self._settings, this.project).consensus_every_s)
         missing = latest.version != this.target or not this.existing.get(this.target)
         wanted = missing or this.newest > latest.imported_through
-        return fresh if force or (wanted and now - latest.started_at >= every) else None
+        return fresh if force or (wanted and self._instants.past(latest.started_at, now) + every <= now) else None
 
     def _has(self, this: Round, version: str) -> set[int]:
         """Tasks that have a prediction of this version in Label Studio already."""
@@ -347,7 +349,7 @@ class Delivery:
         """Wait a while for nobody to have submitted lately; False when somebody always has."""
         for _ in range(int(WAIT_FOR_IDLE_S)):
             last = self._store.votes.counts(project).last_change
-            if last is None or (self._clock() - last).total_seconds() >= IDLE_S:
+            if last is None or self._instants.since_s(last) >= IDLE_S:
                 return True
             progress(0.85, "waiting until nobody submits, to delete old versions")
             self._wait(1.0)

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.errors import JobFailed, LabelStudioError
+from backend.instants import Instants
 from backend.ports import Clock, LabelStudio, Progress, Store
 from backend.prediction_names import parse
 from backend.records import Project, SyncState
@@ -72,6 +73,7 @@ class Reconciler:
         self._label_studio = label_studio
         self._settings = settings
         self._clock = clock
+        self._instants = Instants(clock)
         self._page_size = page_size
         self._reader = Reader(store=store, label_studio=label_studio, settings=settings)
         self._rereading = Rereading(store=store, label_studio=label_studio, reader=self._reader, clock=clock)
@@ -111,7 +113,11 @@ class Reconciler:
 
     def _walk(self, project: Project, expected: int, figures: Figures, progress: Progress) -> None:
         config, state = self._reader.config(project), self._store.projects.sync_state(project.key)
-        pages = self._label_studio.changed_tasks(project.label_studio_id, _since(state), page_size=self._page_size)
+        began = self._clock()
+        since = _since(state, began)
+        pages = self._label_studio.changed_tasks(project.label_studio_id, since, page_size=self._page_size)
+        if since is None:
+            state = replace(state, cursor_time=None, cursor_id=0)
         for page in pages:
             now = self._reader.known(project.key)
             if now.label_config != project.label_config:  # a walk takes minutes; events go on meanwhile
@@ -122,6 +128,8 @@ class Reconciler:
             figures.changed_votes += taken.changed_votes
             figures.unreadable += taken.unreadable
             position = _position(page[-1])
+            if position[0] > began:
+                position = (began, 0)  # stamped by a clock that was ahead: it must hide nothing that comes
             if state.cursor_time is None or position > (state.cursor_time, state.cursor_id):
                 state = replace(state, cursor_time=position[0], cursor_id=position[1])
                 self._store.projects.set_sync_state(project.key, state)
@@ -130,7 +138,7 @@ class Reconciler:
     def _sweep_is_due(self, state: SyncState) -> bool:
         if state.last_sweep is None or (state.sweep_wanted is not None and state.sweep_wanted >= state.last_sweep):
             return True
-        return self._clock() - state.last_sweep >= timedelta(seconds=self._settings.sweep_every_s)
+        return self._instants.since_s(state.last_sweep) >= self._settings.sweep_every_s
 
     def _sweep(self, project: Project, expected: int, figures: Figures) -> None:
         # Known ids are read first, so that a task that comes in meanwhile cannot look deleted.
@@ -220,9 +228,10 @@ class Reconciler:
         self._store.projects.set_findings(project.key, webhook_check.CHECK, webhook_check.problems(seen))
 
 
-def _since(state: SyncState) -> datetime | None:
-    """Where a walk begins; None for the very first."""
-    if state.cursor_time is None:
+def _since(state: SyncState, now: datetime) -> datetime | None:
+    """Where a walk begins; None for the very first, and where the cursor lies ahead: Label Studio's clock was set back
+    since, nobody knows when, and stamps what is new below the cursor."""
+    if state.cursor_time is None or state.cursor_time - now > SETTLED:
         return None
     settled = state.last_success is not None and state.last_success - state.cursor_time >= SETTLED
     return state.cursor_time if settled else state.cursor_time - OVERLAP

@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from backend.errors import JobFailed, LabelStudioError
+from backend.instants import Instants
 from backend.ports import Clock, LabelStudio, Progress, Store
 from backend.records import JobKind, SyncState
 from backend.services.reading import Reader, failed, recovered
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 REREAD_EVERY = timedelta(days=1)
 REREAD_RATE = 20.0  # tasks a second
 PIECE_S = 10.0  # as long may a statistic or the comparison of another project wait
+LONGEST_PAUSE_S = 60.0  # whatever a piece waited for
 BATCH = 100  # tasks that are fetched, decoded and written at a time
 
 
@@ -42,6 +44,7 @@ class Rereading:
         self._label_studio = label_studio
         self._reader = reader
         self._clock = clock
+        self._instants = Instants(clock)
 
     def ask(self, key: str, state: SyncState, now: datetime) -> bool:
         """Queue the first piece when it is time, or the next one of what was left unfinished; whether it was."""
@@ -75,7 +78,7 @@ class Rereading:
         except (LabelStudioError, JobFailed) as error:
             raise failed(self._store, key, error) from error
         recovered(self._store, key)
-        return {**totals, "left": len(left), "pause_s": round(time.monotonic() - started, 1)}
+        return {**totals, "left": len(left), "pause_s": min(round(time.monotonic() - started, 1), LONGEST_PAUSE_S)}
 
     def _batch(self, key: str, ids: list[int], totals: dict[str, int]) -> None:
         """Halved where Label Studio is well and fails at it, so that one task keeps no other from being read."""
@@ -101,7 +104,7 @@ class Rereading:
     def _is_due(self, state: SyncState, now: datetime) -> bool:
         if state.reread_begun is not None or state.last_reread is None:
             return True
-        passed = now - state.last_reread
+        passed = now - self._instants.past(state.last_reread, now)
         wanted = state.reread_wanted is not None and state.reread_wanted >= state.last_reread
         if not wanted and passed < REREAD_EVERY:
             return False

@@ -20,12 +20,14 @@ Rules, each per project:
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
 
+from backend.instants import Instants
 from backend.ports import Clock, Store
 from backend.prediction_names import consensus_version
 from backend.records import (
@@ -40,6 +42,7 @@ from backend.records import (
     Version,
     VoteCounts,
 )
+from backend.services.clock_watch import ClockWatch
 from backend.services.overrides import settings_of
 from backend.settings import Settings
 
@@ -55,7 +58,7 @@ COOL_DOWN_S: Mapping[JobKind, tuple[float, float]] = {
 }
 REJECTED_LONGEST_S = 3600.0
 KEEP_JOBS = timedelta(days=7)  # rows of jobs that ended
-PRUNE_EVERY = timedelta(hours=1)
+PRUNE_EVERY_S = 3600.0
 PRUNE_AT_ONCE = 1000  # so that the write is short; what is left goes with the next tick
 WISHED = (JobKind.SYNC, JobKind.RECONCILE, JobKind.TRAIN, JobKind.DELIVER)  # kinds that the rules ask for
 STICKY = ("force", "full", "then_train")  # flags of a payload that outlive a merge
@@ -248,27 +251,36 @@ def lately(jobs: Sequence[Job], kind: JobKind) -> Lately:
 
 
 class Triggers:
-    """Queues jobs by the rules above. One per process; only job processes call `tick`."""
+    """Queues jobs by the rules above. One per process; only job processes call `tick`.
 
-    def __init__(self, *, store: Store, settings: Settings, clock: Clock) -> None:
+    What it decides on are stored instants; those that lie ahead of the clock are read by the rule of `Instants`.
+    """
+
+    def __init__(
+        self, *, store: Store, settings: Settings, clock: Clock, seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
-        self._started_at = clock()
-        self._pruned_at: datetime | None = None
+        self._seconds = seconds
+        self._instants = Instants(clock, seconds=seconds)
+        self._watch = ClockWatch(store=store, clock=clock, seconds=seconds)
+        self._started = seconds()
+        self._pruned: float | None = None
         self._newest: dict[str, tuple[int, int]] = {}  # project -> number of tasks, highest id then
         self.connected = bool(settings.label_studio_url and settings.label_studio_api_key)
 
     def tick(self) -> list[Job]:
         """Queue what is due in every project; returns the jobs queued. Rows of old jobs go now and then."""
+        self._watch.look()
         self._prune()
         return [job for project in self._store.projects.all() for job in self.tick_project(project)]
 
     def _prune(self) -> None:
-        now = self._clock()
-        if self._pruned_at is None or now - self._pruned_at >= PRUNE_EVERY:
-            gone = self._store.jobs.prune(now - KEEP_JOBS, limit=PRUNE_AT_ONCE)
-            self._pruned_at = now if gone < PRUNE_AT_ONCE else None
+        now = self._seconds()
+        if self._pruned is None or now - self._pruned >= PRUNE_EVERY_S:
+            gone = self._store.jobs.prune(self._clock() - KEEP_JOBS, limit=PRUNE_AT_ONCE)
+            self._pruned = now if gone < PRUNE_AT_ONCE else None
 
     def tick_project(self, project: Project) -> list[Job]:
         """Queue what is due in one project; returns the jobs queued."""
@@ -291,9 +303,10 @@ class Triggers:
         """Read the counts of one project."""
         store, key = self._store, project.key
         dirty = store.tasks.dirty_count(key)
-        return Situation(
-            now=self._clock(),
-            started_at=self._started_at,
+        now = self._clock()
+        return self._in_the_past(Situation(
+            now=now,
+            started_at=now - timedelta(seconds=self._seconds() - self._started),
             settings=self.settings_of(project),
             connected=self.connected,
             votes=store.votes.counts(key),
@@ -305,6 +318,28 @@ class Triggers:
             published=store.versions.published(key),
             delivery=store.deliveries.latest(key),
             lately={kind: lately(store.jobs.recent(key, kind=kind, limit=JOBS_LOOKED_AT), kind) for kind in WISHED},
+        ))
+
+    def _in_the_past(self, situation: Situation) -> Situation:
+        """The situation with no instant after its `now`, whoever's clock it was stamped by."""
+        now = situation.now
+
+        def past(moment: datetime | None) -> datetime | None:
+            return None if moment is None else self._instants.past(moment, now)
+
+        def stamped(version: Version) -> Version:
+            return replace(version, created_at=self._instants.past(version.created_at, now))
+
+        published, delivery = situation.published, situation.delivery
+        return replace(
+            situation,
+            votes=replace(situation.votes, last_change=past(situation.votes.last_change)),
+            sync=replace(situation.sync, last_success=past(situation.sync.last_success)),
+            tried=[stamped(version) for version in situation.tried],
+            published=published and stamped(published),
+            delivery=delivery and replace(delivery, started_at=self._instants.past(delivery.started_at, now)),
+            lately={kind: replace(each, ended_at=past(each.ended_at), began_at=past(each.began_at))
+                    for kind, each in situation.lately.items()},
         )
 
     def _newest_task(self, project: str) -> int:

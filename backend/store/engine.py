@@ -10,7 +10,8 @@ meanwhile: `read` asks for REPEATABLE READ there. Writers of one project take tu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -65,12 +66,13 @@ def chunks(ids: Sequence[Id], size: int = 500) -> Iterator[Sequence[Id]]:
 class Database:
     """An engine, a clock, and the statements that differ between the two databases."""
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, *, seconds: Callable[[], float] = time.monotonic) -> None:
         self.engine = engine
         self._write_engine = engine.execution_options(polyvox_write=True)
         one_state = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         self._read_engine = engine.execution_options(**one_state)
-        self._clock = clock
+        self.clock = clock
+        self.seconds = seconds
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -86,7 +88,7 @@ class Database:
 
     def now_us(self) -> int:
         """The clock, in microseconds since the epoch."""
-        return to_us(self._clock())
+        return to_us(self.clock())
 
     def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
         """INSERT with `on_conflict_do_nothing` / `on_conflict_do_update`, alike on both databases."""

@@ -19,6 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Row, case, delete, exists, fun
 from sqlalchemy.exc import IntegrityError
 
 from backend import records
+from backend.instants import Drift
 from backend.records import JobKind, JobState
 from backend.store.engine import Database, chunks, from_us, optional_time, to_us
 from backend.store.schema import jobs
@@ -38,6 +39,8 @@ class SqlJobStore:
     def __init__(self, database: Database, *, job_attempts: int) -> None:
         self._db = database
         self._attempts = job_attempts
+        self._drift = Drift(database.clock, seconds=database.seconds)
+        self._trusted_from = float("-inf")  # on the monotonic clock: when leases say again whose process is gone
 
     def enqueue(
         self,
@@ -71,11 +74,19 @@ class SqlJobStore:
             try:
                 with self._db.write() as connection:
                     now = self._db.now_us()
-                    self._take_back(connection, _silent(now), now, error=_SILENT)
+                    if self._leases_hold(lease_s):
+                        self._take_back(connection, _silent(now), now, error=_SILENT)
                     return self._take(connection, owner, now, round(lease_s * 1_000_000), kinds, job_id)
             except IntegrityError:
                 continue  # somebody else began a job of the same kind and project in the same moment
         return None
+
+    def _leases_hold(self, lease_s: float) -> bool:
+        """False for the length of a lease after the clock was set forward: all leases look as if they were over, and
+        processes that live will have renewed theirs by then."""
+        if self._drift.look() > 0.0:
+            self._trusted_from = self._db.seconds() + lease_s
+        return self._db.seconds() >= self._trusted_from
 
     def heartbeat(self, job_id: str, owner: str, *, progress: float, note: str, lease_s: float) -> bool:
         """See `ports.JobStore`."""

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-HEAD = "0009"  # the newest migration; a database that is already there is opened without loading Alembic
+HEAD = "0010"  # the newest migration; a database that is already there is opened without loading Alembic
 
 
 class SafeText(TypeDecorator[str]):
@@ -268,6 +268,14 @@ findings = Table(
     Column("check_name", String(32), primary_key=True),
     Column("sentences", Text, nullable=False),
     Column("found_at", BigInteger, nullable=False),
+)
+
+notices = Table(
+    "notices",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("sentence", Text, nullable=False),
+    Column("noticed_at", BigInteger, nullable=False),
 )
 
 annotator_tokens = Table(

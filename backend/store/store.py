@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from sqlalchemy import Connection, inspect, text
 
 from backend.ports import Clock, utc_now
@@ -11,6 +14,7 @@ from backend.store.engine import Database, create
 from backend.store.jobs import SqlJobStore
 from backend.store.projects import SqlProjectStore
 from backend.store.schema import HEAD
+from backend.store.stamps import SqlStamps
 from backend.store.statistics import SqlStatisticsStore
 from backend.store.tasks import SqlTaskStore
 from backend.store.tokens import SqlTokenStore
@@ -32,19 +36,23 @@ class SqlStore:
         self.tokens = SqlTokenStore(database)
         self.drafts = SqlDraftStore(database)
         self.statistics = SqlStatisticsStore(database)
+        self.stamps = SqlStamps(database)
 
     def close(self) -> None:
         """Give back the connections; the store can be used again and opens new ones."""
         self.database.engine.dispose()
 
 
-def open_store(url: str, *, clock: Clock = utc_now, job_attempts: int = 3) -> SqlStore:
+def open_store(
+    url: str, *, clock: Clock = utc_now, seconds: Callable[[], float] = time.monotonic, job_attempts: int = 3
+) -> SqlStore:
     """Open (and make or migrate) the database at `sqlite:///path` or `postgresql://...`.
 
-    `clock` stamps jobs and changes; `job_attempts` is how often a job is tried whose process dies.
+    `clock` stamps jobs and changes, `seconds` is the monotonic one; `job_attempts` is how often a job is tried whose
+    process dies.
     Raises SettingsError when the URL cannot be used.
     """
-    database = Database(create(url), clock)
+    database = Database(create(url), clock, seconds=seconds)
     with database.read() as connection:
         ready = _revision(connection) == HEAD
     if not ready:

@@ -15,7 +15,7 @@ import pytest
 
 from backend.bootstrap import Services
 from backend.errors import JobFailed, LabelStudioError
-from backend.jobs import RUNNERS, run_job
+from backend.jobs import RUNNERS, WORKED_S, run_job
 from backend.ports import Progress
 from backend.records import Annotation, Job, JobKind, JobState, Task, TaskSnapshot
 from tests.backend.small_services import nothing, small_services
@@ -275,14 +275,14 @@ def gaps_due(services: Services) -> datetime:
 
 @pytest.fixture
 def paused(tmp_path: Path) -> tuple[Services, list[datetime]]:
-    """A job on gaps that took 100 s has just ended."""
+    """A job on gaps that worked for 100 s has just ended."""
     times = [NOW]
     services = small_services(tmp_path, clock=lambda: times[0], gaps_every_s=60.0)
     services.store.jobs.enqueue(JobKind.GAPS, "1.1")
     job = services.store.jobs.claim("me", lease_s=600, kinds=(JobKind.GAPS,))
     assert job is not None
     times[0] += timedelta(seconds=100)
-    services.store.jobs.finish(job.id, "me", figures={})
+    services.store.jobs.finish(job.id, "me", figures={WORKED_S: 100.0})
     return services, times
 
 

@@ -50,7 +50,8 @@ class Loop:
             "control_arm_percent": 0.0, **settings,
         })
         self.services: Services = build_services(
-            chosen, label_studio=self.label_studio, encoder=WordHashEncoder(), clock=lambda: self.now)
+            chosen, label_studio=self.label_studio, encoder=WordHashEncoder(), clock=lambda: self.now,
+            seconds=lambda: self.now.timestamp())
         self.client: FlaskClient = create_app(self.services).test_client()
 
     def setup(self) -> str:

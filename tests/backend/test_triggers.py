@@ -271,10 +271,12 @@ def test_ticks_queue_each_job_once(tmp_path: Any) -> None:
 def test_a_new_mark_ends_the_wait_after_an_outage(tmp_path: Any) -> None:
     """A webhook shows that Label Studio is back; without one the waiting job keeps its time."""
     now = [NOW]
-    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0])
+    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0],
+        seconds=lambda: now[0].timestamp())
     project = store.projects.ensure("1.1")
     store.projects.set_sync_state("1.1", SyncState(last_success=NOW))
-    triggers = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0])
+    triggers = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0],
+        seconds=lambda: now[0].timestamp())
     store.tasks.mark_dirty("1.1", [5])
     (job,) = triggers.tick_project(project)
     now[0] += timedelta(seconds=1)
@@ -302,7 +304,8 @@ def test_a_job_that_is_pending_for_long_is_not_queued_again(tmp_path: Any, monke
 
 def test_a_failure_is_remembered_however_many_jobs_of_other_kinds_follow(tmp_path: Any) -> None:
     now = [NOW]
-    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0])
+    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0],
+        seconds=lambda: now[0].timestamp())
     project = store.projects.ensure("1.1")
     for kind, times in ((JobKind.TRAIN, 3), (JobKind.SYNC, 100)):
         for _ in range(times):
@@ -314,16 +317,19 @@ def test_a_failure_is_remembered_however_many_jobs_of_other_kinds_follow(tmp_pat
                 store.jobs.fail(job.id, "me", error="No.", retry_at=None)
             else:
                 store.jobs.finish(job.id, "me", figures={})
-    about = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0]).situation(project).of(JobKind.TRAIN)
+    about = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0],
+        seconds=lambda: now[0].timestamp()).situation(project).of(JobKind.TRAIN)
     assert (about.failures, about.changes) == (3, 5)
     store.close()
 
 
 def test_rows_of_old_jobs_go_every_hour(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [NOW]
-    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0])
+    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0],
+        seconds=lambda: now[0].timestamp())
     monkeypatch.setattr("backend.services.triggers.PRUNE_AT_ONCE", 2)
-    triggers = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0])
+    triggers = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0],
+        seconds=lambda: now[0].timestamp())
 
     def tick_after(wait: timedelta) -> int:
         now[0] += wait
@@ -346,11 +352,13 @@ def test_rows_of_old_jobs_go_every_hour(tmp_path: Any, monkeypatch: pytest.Monke
 
 def test_a_delivery_that_delivers_nothing_is_not_asked_for_again_at_once(tmp_path: Any) -> None:
     now = [NOW]
-    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0])
+    store = open_store(f"sqlite:///{tmp_path}/db.sqlite3", clock=lambda: now[0],
+        seconds=lambda: now[0].timestamp())
     project = store.projects.ensure("1.1")
     store.projects.set_sync_state("1.1", SyncState(last_success=NOW))
     store.versions.add(replace(version(1, changes=0), created_at=NOW))
-    triggers = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0])
+    triggers = Triggers(store=store, settings=SETTINGS, clock=lambda: now[0],
+        seconds=lambda: now[0].timestamp())
     times = 0
     for _ in range(299):
         now[0] += timedelta(seconds=1)

@@ -81,7 +81,10 @@ def due(store: Store, project: str, version: str, now: datetime) -> bool:
     stored = store.statistics.body(project, KIND)
     if stored is None:
         return True
-    return stored[0] != version and now - datetime.fromisoformat(json.loads(stored[1])) >= EVERY
+    if stored[0] == version:
+        return False
+    made = datetime.fromisoformat(json.loads(stored[1]))
+    return made > now or now - made >= EVERY  # ahead: stamped by a clock that was set back
 
 
 def refresh(

@@ -21,12 +21,12 @@ class FakeClock:
     def __init__(self) -> None:
         self.now = datetime(2026, 11, 27, tzinfo=UTC)
 
-    def __call__(self) -> datetime:
-        return self.now
+    def seconds(self) -> float:
+        return self.now.timestamp()
 
 
 def transport(url: str, key: str = LEGACY, clock: FakeClock | None = None) -> Transport:
-    return Transport(url, key, clock=clock or FakeClock(), backoff_s=0.001)
+    return Transport(url, key, seconds=(clock or FakeClock()).seconds, backoff_s=0.001)
 
 
 def error_of(made: Transport, method: str = "GET", path: str = "/api/x", timeout_s: float = 5.0) -> LabelStudioError:
@@ -244,7 +244,7 @@ def test_an_answer_that_drips_is_cut_when_its_time_is_over(method: str, head: by
 
 def test_an_answer_that_is_too_large_is_not_read_to_its_end() -> None:
     with serving(lambda request: Answer(body=["x" * 4_000_000])) as server:
-        error = error_of(Transport(server.url, LEGACY, clock=FakeClock(), most_bytes=2**20))
+        error = error_of(Transport(server.url, LEGACY, most_bytes=2**20))
     assert "more than 1 MB" in str(error) and not error.retry
 
 

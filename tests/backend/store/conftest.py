@@ -24,6 +24,10 @@ class FakeClock:
     def __call__(self) -> datetime:
         return self.now
 
+    def seconds(self) -> float:
+        """The monotonic clock that goes with it."""
+        return self.now.timestamp()
+
     def move(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
 
@@ -47,7 +51,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def store(url: str, clock: FakeClock) -> Iterator[SqlStore]:
-    opened = open_store(url, clock=clock)
+    opened = open_store(url, clock=clock, seconds=clock.seconds)
     opened.projects.ensure(KEY, title="A project", label_config="<View/>")
     yield opened
     opened.close()
