@@ -197,22 +197,22 @@ def scatter(points: Sequence[Point], *, title: str, text: str) -> Markup:
         parts.append(element("circle", element("title", point.label), class_=f"dot {point.kind}".strip(), cx=share(x),
                              cy=y, r=7 if point.kind else 5))
         name = shortened(point.label.split("@")[0], 18)
-        side = _free_side(taken, x, y, len(name) * _LETTER + 0.04)
+        side, level = _free_place(taken, x, y, len(name) * _LETTER + 0.04)
         if side:
-            parts.append(element("text", name, class_=f"name {side}", x=share(x), y=y + 4,
+            parts.append(element("text", name, class_=f"name {side}", x=share(x), y=level + 4,
                                  dx=-11 if side == "right" else 11))
     return picture(parts, height=MAP_HEIGHT, title=title, text=text, name="chart map")
 
 
-def _free_side(taken: list[tuple[float, float, float]], x: float, y: float, width: float) -> str:
-    """Which side of a dot its name goes to ("left": it begins there), "" where there is no room; notes what it takes.
-    Places are shares of the width, heights pixels."""
-    for side, begin in (("left", x), ("right", x - width)):
-        clear = all(abs(y - other) > 15 or begin + width <= start or begin >= end for start, end, other in taken)
+def _free_place(taken: list[tuple[float, float, float]], x: float, y: float, width: float) -> tuple[str, float]:
+    """Which side of a dot its name goes to ("left": it begins there) and how high, beside the dot or a line above or
+    below it; "" where there is no room; notes what it takes. Places are shares of the width, heights pixels."""
+    for level, (side, begin) in itertools.product((y, y - 16, y + 16), (("left", x), ("right", x - width))):
+        clear = all(abs(level - other) > 15 or begin + width <= start or begin >= end for start, end, other in taken)
         if clear and begin >= 0 and begin + width <= 1:
-            taken.append((begin, begin + width, y))
-            return side
-    return ""
+            taken.append((begin, begin + width, level))
+            return side, level
+    return "", y
 
 
 def _room(values: Sequence[float]) -> tuple[float, float]:

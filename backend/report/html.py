@@ -29,6 +29,7 @@ def environment() -> Environment:
     made.filters.update(
         number=words.number, decimal=words.decimal, percent=words.percent, seconds=words.seconds, moment=words.moment,
         day=words.day, cell=cell, time=time, short=words.shortened,
+        breaking=breaking,
     )
     made.globals["say_calibration"] = calibration
     made.globals.update(charts=charts, count=words.count, with_query=with_query, DASH=words.DASH)
@@ -52,6 +53,11 @@ def cell(value: Any, kind: str) -> str:
             return words.day(datetime.fromisoformat(value))
         case _:
             return str(value)
+
+
+def breaking(name: str) -> Markup:
+    """A name whose line may end after the at sign, so that no letter of an address stands alone on the next one."""
+    return Markup("@<wbr>").join(name.split("@"))
 
 
 def time(value: datetime, *, only_day: bool = False) -> Markup:

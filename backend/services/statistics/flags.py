@@ -15,6 +15,7 @@ from backend.services.statistics.documents import LISTED, Flag, Flags, Header, R
 from backend.services.statistics.material import Material
 from backend.services.statistics.subject import Subject, label_text
 from model.quality.causes import CAUSES, Cause
+from model.quality.grounds import FEWEST_TASKS
 from model.quality.pace import pace
 from model.quality.slips import Slips, slips
 
@@ -88,11 +89,15 @@ def _of(material: Material, subject: Subject, judged: Slips, verdict: dict[int, 
 
 
 def _suspicious(subject: Subject, judged: Slips, rows: Codes) -> NDArray[np.bool_]:
-    """Which votes are worth a look: all that are slips by their cause, and of those that a habit of their giver
-    explains only those against which something else speaks than what the others say."""
+    """Which votes are worth a look: all that are slips by their cause, and of the others those against whose label
+    something speaks: speed alone says nothing of a label. Of those that a habit of their giver explains it must be
+    something else than what the others say. Of somebody with few votes nothing is usual yet."""
     code, loud = subject.causes.vote[rows], judged.score[rows] > WORTH_A_LOOK
-    beside = np.max([part[rows] for part in (judged.own, judged.contradiction, judged.haste)], axis=0) >= _SPEAKS
-    return np.asarray((code == _SLIP) | (loud & ((code != _HABIT) | beside)))
+    votes = np.bincount(subject.answers.annotator, minlength=len(subject.answers.annotators))
+    known = votes[subject.answers.annotator[rows]] >= FEWEST_TASKS
+    own = np.maximum(judged.own[rows], judged.contradiction[rows]) >= _SPEAKS
+    speaks = own | ((code != _HABIT) & (judged.others[rows] >= _SPEAKS))
+    return np.asarray((code == _SLIP) | (loud & known & speaks))
 
 
 def _flag(material: Material, subject: Subject, judged: Slips, at: int, verdict: dict[int, str]) -> Flag:

@@ -49,6 +49,13 @@ def test_bars_are_as_long_as_their_share():
     assert [rect.get("width") for rect in bar.findall("rect")] == ["100%", "25%"]
 
 
+def test_a_name_without_room_beside_its_dot_stands_above_or_below_it():
+    points = [Point(-0.9, 0.0, "simulated.emil@example.com"), Point(-0.5, 0.02, "simulated.dora@example.com"),
+              Point(1.0, 1.0, "c")]
+    root = ElementTree.fromstring(str(charts.scatter(points, title="x", text="y")))
+    assert {text.text for text in root.findall("text")} == {"simulated.emil", "simulated.dora", "c"}
+
+
 def test_names_on_the_map_do_not_lie_upon_each_other():
     points = [Point(0.0, 0.001 * place, f"annotator{place}@example.org") for place in range(20)]
     root = ElementTree.fromstring(str(charts.scatter(points, title="x", text="y")))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from backend.services.statistics.documents import ReasonKind
+from backend.services.statistics.documents import Flag, ReasonKind
 from model.spaces import Value
 from tests.backend.services.statistics.crowds import CLASSES, KEY, Project, vote
 
@@ -51,6 +51,27 @@ def test_habits_and_slips_are_named_and_flags_follow(tmp_path: Path) -> None:
     assert all(flagged[each].cause == "slip" and flagged[each].expected and flagged[each].reasons for each in slips)
     by_habit = [flag for flag in flags.rows if flag.cause == "habit"]
     assert all(ReasonKind.OTHERS not in {reason.kind for reason in flag.reasons} for flag in by_habit)
+
+
+def test_speed_alone_is_no_slip_and_a_newcomer_is_not_flagged(tmp_path: Path) -> None:
+    """Somebody who begins, on tasks that nobody else has labelled, and gives three of twelve votes in half a second."""
+    project = Project(tmp_path)
+    planted(project)
+    before = {flag.annotator for flag in _flags(project)}
+    project.give([
+        vote(1_000 + n, "7", Value.of_class(CLASSES[n % 3]), 9_000 + n, lead=0.3 if n < 3 else 4.0 + 0.01 * n)
+        for n in range(12)])  # fmt: skip
+    project.give([vote(2_000 + n, HABIT, Value.of_class("A"), 9_100 + n, lead=0.2) for n in range(3)])
+    project.run()
+    flags = _flags(project)
+    assert "7" not in {flag.annotator for flag in flags} and before
+    assert not [flag for flag in flags if {each.kind for each in flag.reasons} <= {ReasonKind.SPEED}]
+
+
+def _flags(project: Project) -> tuple[Flag, ...]:
+    found = project.statistics.flags(KEY)
+    assert found is not None
+    return found.rows
 
 
 def test_a_single_vote_and_two_votes_say_nothing(tmp_path: Path) -> None:
