@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP_FLAGS := --disable-pip-version-check --quiet
 export PYTHONUNBUFFERED := 1
 
-.PHONY: help demo serve worker test e2e-all check bench bench-crowd chaos fuzz format clean
+.PHONY: help demo serve worker test e2e-all check bench bench-crowd chaos audit fuzz format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -47,6 +47,9 @@ bench-crowd: .venv/.dev .venv-peers/.runtime ## crowd statistics beside crowd-ki
 chaos: .venv/.dev .venv-label-studio/.runtime ## kill every part at seeded moments, 20 rounds; report in benchmarks/results/
 	@scripts/system-packages.sh
 	$(BIN)/python -m tests.chaos --rounds 20 --out benchmarks/results/chaos.md
+
+audit: .venv/.dev ## pinned versions against advisories: make audit ADVISORIES=<OSV file, folder or archive>
+	$(BIN)/python -m scripts.audit $(ADVISORIES)
 
 fuzz: .venv/.dev ## 2,000 bad requests, 10,000 generated projects, 2,000 damaged files
 	POLYVOX_MATRIX_CASES=2000 $(BIN)/python -m pytest -q tests/backend/matrix

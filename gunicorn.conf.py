@@ -3,11 +3,26 @@ worker that is ready, not only with its first request."""
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
+
+from backend.errors import PolyvoxError
+from backend.exposure import require_guarded
+from backend.settings import Settings
 
 worker_class = "backend.web_worker.FrontWorker"  # a client that never finishes its request costs no thread
 threads = 8
 control_socket_disable = True  # it would be one in the home folder
+
+
+def on_starting(server: Any) -> None:
+    """Called before anything listens; an address that others can reach wants a login and a webhook secret."""
+    hosts = [each[0] for each in server.cfg.address if isinstance(each, tuple)]
+    try:
+        require_guarded(hosts, Settings.from_env(os.environ))
+    except PolyvoxError as error:
+        sys.exit(str(error))
 
 
 def post_worker_init(worker: Any) -> None:

@@ -1,8 +1,9 @@
 """The web app: `create_app(services)` makes a Flask app around one served object. Nothing here is module-global.
 
 Invariants: every answer of an error is JSON with one sentence and no traceback; an unexpected error shows a reference
-id, under which the log has the details; nothing but /health is reachable without credentials once they are set; bodies
-over the limit are refused unread. No thread is started and no training runs here.
+id, under which the log has the details; nothing but /health is reachable without credentials once they are set, under
+a name that is not ours, or from another site's pages; bodies over the limit are refused unread. No thread is started
+and no training runs here.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from werkzeug.exceptions import HTTPException
 from backend.errors import ClientError, Unauthorized
 from backend.routes import BLUEPRINTS
 from backend.routes.context import EXTENSION, Context
-from backend.routes.same_origin import check_host
+from backend.routes.hosts import Hosts
+from backend.routes.same_origin import Forbidden, check_foreign
 from backend.services.webhook_check import SECRET_HEADER
 from backend.settings import Settings
 from backend.telemetry import Metrics
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OPEN_ROUTES = frozenset({"/health"})
-SHOWN = frozenset({"", "projects", "api"})  # first parts of routes that show people what is in the store
+FOR_PROGRAMS = frozenset({"ml", "webhook", "legacy", "metrics"})  # blueprints to which no link leads people
 QUIET_ROUTES = frozenset({  # asked every few seconds
     "/health", "/metrics", "/static/<path:filename>", "/", "/api/projects/<project>/jobs",
 })
@@ -65,20 +67,26 @@ def create_app(services: Services, backend: PolyvoxBackend | None = None) -> Fla
 
 
 def _guard(app: Flask, settings: Settings) -> None:
-    """Basic auth for everything, and the secret header for webhooks, which cannot carry basic auth.
+    """Our names only, nobody else's pages; basic auth for everything, and the secret header for webhooks, which cannot
+    carry basic auth.
 
     With a secret alone Label Studio's START_TRAINING, which carries no header, is refused: to let it in would mean to
     read bodies of anybody, and to let anybody queue work. The status page says so, and that basic auth is the cure.
     """
 
+    hosts = Hosts(settings)
+
     @app.before_request
     def check() -> None:
+        if _route() in OPEN_ROUTES:
+            return
+        hosts.check(request.headers.get("Host", ""))
+        check_foreign(request.headers, method=request.method, own_url=settings.url,
+                      is_page=request.blueprint not in FOR_PROGRAMS)
         if not allowed(_route(), request.headers, settings):
             ways = ["basic auth"] if settings.basic_auth_user else []
             ways += [f"the header {SECRET_HEADER}"] if settings.webhook_secret and _route() == "/webhook" else []
             raise Unauthorized(f"Credentials are missing or wrong; expected {' or '.join(ways)}.")
-        if not settings.basic_auth_user and _route().removeprefix("/").partition("/")[0] in SHOWN:
-            check_host(request.host, own_url=settings.url)
 
 
 def allowed(route: str, headers: Headers, settings: Settings) -> bool:
@@ -141,6 +149,8 @@ def _answer_errors(app: Flask) -> None:
         response = _error(str(error), error.status)
         if isinstance(error, Unauthorized):
             response.headers["WWW-Authenticate"] = 'Basic realm="Polyvox", charset="UTF-8"'
+        if isinstance(error, Forbidden):
+            response.status = f"{error.status} {error.reason}"
         return response
 
     @app.errorhandler(HTTPException)

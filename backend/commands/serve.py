@@ -20,6 +20,7 @@ from rich.console import Console
 from backend.bootstrap import build_supervisor, keep_private, open_store
 from backend.commands.base import Arguments, Command
 from backend.errors import ClientError
+from backend.exposure import require_guarded
 from backend.queues import Supervisor
 from backend.settings import Settings
 
@@ -53,6 +54,7 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     from gunicorn.app.base import BaseApplication
 
     keep_private()
+    require_guarded([arguments.host], settings)
     require_free(arguments.host, arguments.port)
     open_store(settings).close()  # migrates, and what is wrong with the database is said here, once, as a sentence
 

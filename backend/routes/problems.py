@@ -47,7 +47,11 @@ def _late_s(job: Job, now: datetime) -> float:
 
 
 def _of_access(settings: Settings) -> list[str]:
-    """One of the two ways to prove oneself is missing: Label Studio uses both, for different requests."""
+    """One of the two ways to prove oneself is missing: Label Studio uses both, for different requests. Or both are, on
+    an address that others can reach."""
+    if settings.without_login and not settings.basic_auth_user:
+        return ["There is no login on a public address (POLYVOX_WITHOUT_LOGIN): whoever reaches it reads all votes and "
+                "can start trainings. Set BASIC_AUTH_USER and BASIC_AUTH_PASS, or listen on 127.0.0.1."]
     if settings.basic_auth_user and not settings.webhook_secret:
         return ["Events of Label Studio are refused: webhooks carry no basic auth. Set POLYVOX_WEBHOOK_SECRET and "
                 "POLYVOX_URL beside BASIC_AUTH_USER, so that they carry the secret instead."]

@@ -1,17 +1,16 @@
 """Whether a request comes from our own pages or from a program, and not from another site.
 
 A browser sends basic auth along with whatever any page makes it send, and there are no cookies here to mark as strict.
-So a change is accepted only when the browser itself says that our own page asked (Sec-Fetch-Site, or Origin where the
-page is not on a secure address), or when it is JSON, which no page of another site can send without asking first
-(a preflight, which is never granted). Programs that are no browsers send neither header, and JSON.
+What the browser says of the page that asks (Sec-Fetch-Site, or Origin where our address is not a secure one) is looked
+at on every route but /health: another site may have a page of ours opened, by a link, and nothing else.
 
-Without basic auth another site can also have its own name resolved to our address, so that its pages are of our origin
-and may read (DNS rebinding). So pages and data are then given under names only that no other site can have.
+A change is moreover accepted only when the browser says that our own page asked, or when it is JSON, which no page of
+another site can send without asking first (a preflight, which is never granted). Programs that are no browsers send
+neither header, and JSON. Pages under a name of another site's that was made to lead here: see `hosts`.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -19,44 +18,41 @@ from werkzeug.datastructures import Headers
 
 from backend.errors import ClientError
 
+OPENED = ("GET", "HEAD")
+
 
 class Forbidden(ClientError):
     """The request came from another site."""
 
     status = 403
+    reason = "Asked for by another site"  # of the status line
 
 
-def check_origin(headers: Headers, *, host: str, own_url: str, is_json: bool) -> None:
+def check_foreign(headers: Headers, *, method: str, own_url: str, is_page: bool) -> None:
+    """Raises Forbidden when another site had it sent; `is_page`: people may come here by a link."""
+    site = headers.get("Sec-Fetch-Site", "")
+    foreign = site not in ("same-origin", "none") if site else _is_foreign(headers, own_url)
+    followed = is_page and method in OPENED and headers.get("Sec-Fetch-Mode", "") == "navigate"
+    if foreign and not followed:
+        raise Forbidden(
+            "This request was asked for by another site, which Polyvox never answers; open the page of Polyvox itself, "
+            "or send the request from a program without the header Origin.")
+
+
+def check_origin(headers: Headers, *, own_url: str, is_json: bool) -> None:
     """Raises Forbidden unless the change may be made. `own_url`: the address of Polyvox in the settings, or ""."""
-    site, origin = headers.get("Sec-Fetch-Site", ""), headers.get("Origin", "")
+    site = headers.get("Sec-Fetch-Site", "")
     if site:
-        ours = site in ("same-origin", "none") and (site != "none" or is_json)
-    elif origin:
-        ours = _netloc(origin) in {host, urlsplit(own_url).netloc} - {""}
+        ours = site == "same-origin" or (site == "none" and is_json)
     else:
-        ours = is_json
+        ours = not _is_foreign(headers, own_url) and (is_json or bool(headers.get("Origin", "")))
     if not ours:
         raise Forbidden("This change was asked for by another site; open the page of Polyvox itself and try again.")
 
 
-def _netloc(origin: str) -> str:
-    """Host and port; "" for what is no address at all, which is nobody's."""
+def _is_foreign(headers: Headers, own_url: str) -> bool:
+    """Whether there is an Origin and it is not ours; one that is no address is nobody's."""
+    origin, netloc = headers.get("Origin", ""), ""
     with suppress(ValueError):
-        return urlsplit(origin).netloc
-    return ""
-
-
-def check_host(host: str, *, own_url: str) -> None:
-    """Raises Forbidden unless the Host is ours for sure: an IP address, a name without dots, or our address."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-    except ValueError as error:
-        raise Forbidden("The Host header is no address.") from error
-    with suppress(ValueError):
-        ipaddress.ip_address(name)
-        return
-    if "." in name.rstrip(".") and name != urlsplit(own_url).hostname and not name.endswith(".localhost"):
-        raise Forbidden(
-            "Without basic auth the pages are shown under Polyvox' own address only (POLYVOX_URL, an IP address or a "
-            "name without dots). Set POLYVOX_URL to the address that you opened, or BASIC_AUTH_USER and _PASS."
-        )
+        netloc = urlsplit(origin).netloc
+    return bool(origin) and netloc not in {headers.get("Host", ""), urlsplit(own_url).netloc} - {""}

@@ -137,7 +137,7 @@ def profile(project: str, annotator: str) -> Response:
 def checked(project: str) -> Any:
     """Keep what somebody said of a flag, from a form; saying the same again takes it back."""
     own = context().services.settings.url
-    check_origin(request.headers, host=request.host, own_url=own, is_json=False)
+    check_origin(request.headers, own_url=own, is_json=False)
     flag = request.form.get("flag", "")
     check_flag(desk(project), flag, request.form.get("verdict", ""), again=True)
     back = request.form.get("back", "")

@@ -94,20 +94,3 @@ def test_what_is_refused_is_not_stored(services_with):
 
 def test_an_open_instance_asks_for_nothing(client):
     assert client.post("/webhook", json=EVENT).status_code == 201
-
-
-@pytest.mark.parametrize("host, settings, status", [
-    ("localhost:9090", {}, 200), ("127.0.0.1:9090", {}, 200), ("[::1]:9090", {}, 200), ("polyvox:9090", {}, 200),
-    ("polyvox.example.org", {"url": "https://polyvox.example.org"}, 200), ("rebound.example.net:9090", {}, 403),
-    ("rebound.example.net:9090", {"url": "https://polyvox.example.org"}, 403), ("rebound.example.net", LOGIN, 200),
-])
-def test_without_a_login_pages_are_shown_under_names_that_no_other_site_can_have(host, settings, status, guarded):
-    if "url" in settings:
-        settings = {**settings, "label_studio_url": "https://label.example.org", "label_studio_api_key": "key"}
-    client, headers = guarded(**settings), {"Host": host, **(RIGHT if settings is LOGIN else {})}
-    for path in ("/", "/projects", "/api/projects"):
-        response = client.get(path, headers=headers)
-        assert response.status_code == status, path
-        assert status == 200 or "POLYVOX_URL" in response.json["error"]
-    assert client.get("/health", headers=headers).status_code == 200
-    assert client.post("/setup", json={"project": "1.2"}, headers=headers).status_code == 200
