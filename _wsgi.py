@@ -14,7 +14,7 @@ import sys
 
 from flask import Flask
 
-from backend.allocator import return_large_blocks
+from backend.allocator import compute_in_one_thread, return_large_blocks
 from backend.app import create_app
 from backend.bootstrap import build_services, build_supervisor, keep_private
 from backend.settings import Settings
@@ -26,6 +26,7 @@ def make_app() -> Flask:
     settings = Settings.from_env(os.environ)
     configure_logging(settings)
     return_large_blocks()
+    compute_in_one_thread()
     keep_private()
     app = create_app(build_services(settings))
     supervisor = build_supervisor(settings)

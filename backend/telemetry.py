@@ -6,27 +6,33 @@ like a token or password is replaced; line breaks inside messages are escaped (n
 the quoted parts of the message, where Python and SQLAlchemy repeat values, are left out. Only Polyvox's own loggers
 follow LOG_LEVEL: at DEBUG others would write request bodies and SQL parameters.
 
-Metrics: a `Metrics` object belongs to one app and has its own registry; there is no global state. What is counted in
-the process (requests) is per process; what is read from the database at each scrape (jobs, queue depth, versions,
-votes) is the same whichever process answers.
+Metrics: a `Metrics` object belongs to one app and has its own registry. Requests are counted in the process, or, where
+there are several web processes, in files of a folder (`count_together`), so that each of them tells the sum of all, of
+those that have ended too. What is read from the database at each scrape (jobs, queue depth, versions, votes) is the
+same whichever process answers.
 """
 
 from __future__ import annotations
 
 import base64
+import importlib
 import logging
+import os
 import re
+import shutil
 import sys
 import time
 import traceback
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 from urllib.parse import urlsplit
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, values
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from backend.errors import PolyvoxError
@@ -147,11 +153,23 @@ def secrets_of(settings: Settings) -> list[str]:
     return [settings.label_studio_api_key, settings.basic_auth_pass, settings.webhook_secret, header, *in_urls]
 
 
+COUNTED_IN = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client, when it is loaded
+
+
+def count_together(folder: Path) -> None:
+    """The processes that are forked from this one from now on count requests together, from 0, in this folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, mode=0o700)
+    os.environ[COUNTED_IN] = str(folder)
+    importlib.reload(values)  # it chose where to count when it was loaded
+
+
 class Metrics:
     """Prometheus metrics of one app."""
 
     def __init__(self, store: Store) -> None:
         self.registry = CollectorRegistry()
+        self._together = COUNTED_IN in os.environ
         self._requests = Counter(
             "polyvox_requests", "HTTP requests answered by this process", ["route", "method", "status"],
             registry=self.registry)
@@ -160,7 +178,7 @@ class Metrics:
             buckets=(0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 100))
         self._predictions = Counter(
             "polyvox_predictions", "Predictions handed to Label Studio in answers of /predict", registry=self.registry)
-        self.registry.register(StoreCollector(store))
+        self._of_store = StoreCollector(store)
 
     def request(self, *, route: str, method: str, status: int, seconds: float) -> None:
         """`route` is the pattern, never the path, and methods are the known ones: what callers choose freely would make
@@ -174,7 +192,12 @@ class Metrics:
 
     def render(self) -> bytes:
         """The Prometheus text format."""
-        return generate_latest(self.registry)
+        requests = self.registry
+        if self._together:
+            MultiProcessCollector(requests := CollectorRegistry())
+        stored = CollectorRegistry()
+        stored.register(self._of_store)
+        return generate_latest(requests) + generate_latest(stored)
 
 
 class StoreCollector(Collector):
@@ -185,7 +208,7 @@ class StoreCollector(Collector):
 
     def describe(self) -> Iterable[Metric]:
         """Nothing, so that registering asks nothing of the database."""
-        return []  # so that registering asks nothing of the database
+        return []
 
     def collect(self) -> Iterator[Metric]:
         """Counts of now."""

@@ -21,7 +21,7 @@ from demo.processes import LOOPBACK
 
 def main(port: int) -> None:
     settings = Settings.from_env(os.environ)
-    arguments = Namespace(host=LOOPBACK, port=port, threads=8, jobs=False)
+    arguments = Namespace(host=LOOPBACK, port=port, threads=8, processes=1, jobs=False)
 
     class Application(BaseApplication):  # type: ignore[misc]
         def load_config(self) -> None:
@@ -30,11 +30,12 @@ def main(port: int) -> None:
                     self.cfg.set(name, value)
 
         def load(self) -> Callable[..., Any]:
-            from backend.allocator import return_large_blocks
+            from backend.allocator import compute_in_one_thread, return_large_blocks
             from backend.app import create_app
             from backend.bootstrap import build_services
 
             return_large_blocks()  # as `serve` does
+            compute_in_one_thread()
             app = create_app(build_services(settings))
             app.add_url_rule("/noop", view_func=lambda: {}, methods=["GET", "POST"], endpoint="noop")
             return app

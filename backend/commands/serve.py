@@ -1,7 +1,9 @@
 """`serve`: the web server and, unless switched off, the embedded job process.
 
-gunicorn with one process and several threads behind an event loop (`backend.web_worker`): threads share the loaded
-network and encoder. The application is built after the fork, so that torch's threads never meet one.
+gunicorn with one or several web processes and several threads in each behind an event loop (`backend.web_worker`):
+threads share the loaded network and encoder, processes share the database, the checkpoints and the cache of encoded
+contents. The application is built after the fork, so that torch's threads never meet one. Whatever answers depend on is
+read from the database at each request, so no process has to tell another one; one of them keeps the job process.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from backend.errors import ClientError
 from backend.exposure import require_guarded
 from backend.queues import Supervisor
 from backend.settings import Settings
+from backend.telemetry import count_together
 
 WORKER_CLASS = "backend.web_worker.FrontWorker"
 TIMEOUT_S = 120
@@ -34,8 +37,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
                         help="address to listen on; 0.0.0.0 is every one (default: %(default)s)")
     parser.add_argument("--port", type=_port, default=9090, help="port to listen on (default: %(default)s)")
     parser.add_argument("--threads", type=_positive, default=8,
-                        help="requests answered at the same time (default: %(default)s)")
+                        help="requests answered at the same time by each web process (default: %(default)s)")
+    parser.add_argument("--processes", type=_positive, default=default_processes(os.cpu_count() or 1),
+                        help="web processes of some 300 MB each (default: one for each four cores, here %(default)s)")
     parser.add_argument("--jobs", action="store_true", help="start a job process here although REDIS_URL is set")
+
+
+def default_processes(cores: int) -> int:
+    """One for each four cores, at most four: trainings and encoding want the others, and each holds an encoder."""
+    return max(1, min(4, cores // 4))
 
 
 def _port(text: str) -> int:
@@ -56,6 +66,8 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     keep_private()
     require_guarded([arguments.host], settings)
     require_free(arguments.host, arguments.port)
+    if arguments.processes > 1:
+        count_together(settings.data_dir / "metrics" / str(arguments.port))
     open_store(settings).close()  # migrates, and what is wrong with the database is said here, once, as a sentence
 
     class Application(BaseApplication):  # type: ignore[misc]
@@ -86,18 +98,22 @@ def require_free(host: str, port: int) -> None:
 
 
 def gunicorn_options(arguments: Arguments, settings: Settings, console: Console) -> dict[str, Any]:
-    """One process, threads, quiet logs, and the embedded job process tied to the life of the web process."""
-    supervisors: list[Supervisor] = []
+    """Processes, threads, quiet logs, and the embedded job process tied to the life of one of the web processes."""
+    supervisors: list[Supervisor] = []  # of this process
 
-    def begin(_: object) -> None:
+    def begin(worker: Any) -> None:
+        if worker.age == 1:  # the first one, at the start
+            say_where()
+        if (supervisor := build_supervisor(settings, asked=arguments.jobs)) is not None:
+            supervisors.append(supervisor)
+            supervisor.start()
+
+    def say_where() -> None:
         host = "127.0.0.1" if arguments.host in ("0.0.0.0", "::") else arguments.host
         console.print(f"Polyvox answers on http://{host}:{arguments.port}  (data: {settings.data_dir})", soft_wrap=True)
         if not (settings.label_studio_url and settings.label_studio_api_key):
             console.print("Label Studio is not connected: set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY.")
-        if (supervisor := build_supervisor(settings, asked=arguments.jobs)) is not None:
-            supervisors.append(supervisor)
-            supervisor.start()
-        elif settings.redis_url:
+        if settings.redis_url and not arguments.jobs:
             console.print("REDIS_URL is set: jobs are run by `python -m backend worker`; --jobs runs them here too.")
 
     def end(_: object, worker: Any) -> None:
@@ -110,7 +126,7 @@ def gunicorn_options(arguments: Arguments, settings: Settings, console: Console)
             _leave()
 
     return {
-        "bind": f"{arguments.host}:{arguments.port}", "worker_class": WORKER_CLASS, "workers": 1,
+        "bind": f"{arguments.host}:{arguments.port}", "worker_class": WORKER_CLASS, "workers": arguments.processes,
         "threads": arguments.threads, "timeout": TIMEOUT_S, "graceful_timeout": GRACE_S, "loglevel": "warning",
         "control_socket_disable": True, "proc_name": "polyvox",
         "post_worker_init": begin, "worker_int": _ends, "worker_exit": end, "on_exit": _ended,
@@ -138,11 +154,12 @@ def _leave() -> None:
 
 
 def _web_application(settings: Settings) -> Callable[..., Any]:
-    from backend.allocator import return_large_blocks
+    from backend.allocator import compute_in_one_thread, return_large_blocks
     from backend.app import create_app
     from backend.bootstrap import build_services
 
     return_large_blocks()
+    compute_in_one_thread()
     return create_app(build_services(settings))
 
 
