@@ -194,7 +194,7 @@ class Metrics:
         """The Prometheus text format."""
         requests = self.registry
         if self._together:
-            MultiProcessCollector(requests := CollectorRegistry())
+            MultiProcessCollector(requests := CollectorRegistry())  # type: ignore[no-untyped-call]
         stored = CollectorRegistry()
         stored.register(self._of_store)
         return generate_latest(requests) + generate_latest(stored)

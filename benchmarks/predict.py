@@ -38,7 +38,9 @@ def run(folder: Path, *, rounds: int) -> Result:
             return f"{text} ({next(fresh)})"
 
         calls = {
-            "cached": lambda: ask(task),
+            "kept": lambda: ask(task),
+            # Data that is not shown makes another question of it, for which nothing is kept but the encoded text.
+            "cached": lambda: ask({**task, "data": {"text": text, "row": next(fresh)}}),
             "ladder": lambda: ladder.predict(tokens, people, texts=[text]),
             "network": lambda: ladder.committee.scores(tokens),
             "uncached": lambda: ask({**task, "data": {"text": new_text()}}),
@@ -49,6 +51,7 @@ def run(folder: Path, *, rounds: int) -> Result:
     ratios = [(median(r["cached"]) / median(r["ladder"]), median(r["cached"]) / median(r["network"]),
                median(r["uncached"]) / median(r["bare uncached"])) for r in repeats]
     lines = [
+        over_repeats("the same question again: median", [1000 * median(r["kept"]) for r in repeats], "ms"),
         over_repeats("cached task, 20 annotators: median", [1000 * median(r["cached"]) for r in repeats], "ms"),
         over_repeats("... p99", [1000 * p99(r["cached"]) for r in repeats], "ms"),
         over_repeats("bare forward of the ladder: median", [1000 * median(r["ladder"]) for r in repeats], "ms"),
