@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
-from urllib.parse import urlsplit
 
 from backend.errors import SettingsError
+from backend.masking import masked
 from backend.setting import LOG_LEVELS, Setting, setting
 
 logger = logging.getLogger(__name__)
@@ -299,7 +299,4 @@ def _default_text(each: Setting) -> str:
 def _shown(each: Setting, value: Any) -> str:
     if each.secret:
         return "set" if value else "not set"
-    if isinstance(value, str) and "://" in value and "@" in value:
-        parts = urlsplit(value)
-        return value.replace(parts.netloc, "***@" + parts.netloc.rpartition("@")[2], 1)
-    return str(value)
+    return masked(str(value))

@@ -36,13 +36,13 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from backend.errors import PolyvoxError
+from backend.masking import HIDDEN, masked
 from backend.ports import Store
 from backend.records import JobKind, JobState
 from backend.settings import Settings
 
 VERSION = "0.1.0"  # of Polyvox; a test keeps it in step with pyproject.toml
 OWN_LOGGERS = ("backend", "model", "polyvox")
-HIDDEN = "***"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 LONGEST_MESSAGE = 2000
 JOB_STATES = (JobState.QUEUED, JobState.RUNNING, JobState.FAILED)  # those that are done are history, and many
@@ -52,7 +52,6 @@ _SHAPES = (
     (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*"), HIDDEN),  # JSON web tokens
     (re.compile(r"(?i)([\"']?\b[\w-]*(?:token|password|passwd|secret|api_?key|authorization)[\"']?\s*[:=]\s*)"
                 r"(\"[^\"]*\"|'[^']*'|[^\s,;&})]+)"), r"\1" + HIDDEN),
-    (re.compile(r"(\w+://)[^/\s@]+@"), r"\1" + HIDDEN + "@"),
 )
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
@@ -69,7 +68,7 @@ class Redactor:
             text = text.replace(secret, HIDDEN)
         for shape, instead in _SHAPES:
             text = shape.sub(instead, text)
-        return text
+        return masked(text)
 
 
 class RedactingFormatter(logging.Formatter):

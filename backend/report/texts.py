@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from backend.errors import LabelConfigError
 from backend.labeling import parse_config
+from backend.masking import masked
 from backend.ports import Store
 from backend.records import Project
 from backend.report.words import shortened
@@ -26,7 +27,7 @@ def texts_of(store: Store, project: Project) -> Texts:
         except LabelConfigError:  # the status page says so; tasks are still known by their numbers
             return {}
         known = store.tasks.get(project.key, wanted)
-        found = {task.id: shortened(config.text(task.data), LONGEST) for task in known}
+        found = {task.id: shortened(masked(config.text(task.data)), LONGEST) for task in known}
         return {task: text for task, text in found.items() if text}
 
     return read

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from backend.bootstrap import build_doorbell
+from backend.masking import masked
 from backend.records import Delivery, Job, JobKind, JobState, Project, SyncState, Version, VoteCounts
 from backend.report.names import Names
 from backend.report.sentences import way
@@ -121,7 +122,7 @@ def overview(services: Services) -> Overview:
     projects = [_project(services, each, now) for each in services.store.projects.all()]
     jobs = [job for view in projects for job in view.jobs]
     return Overview(
-        at=now, label_studio_url=settings.label_studio_url, connected=services.triggers.connected,
+        at=now, label_studio_url=masked(settings.label_studio_url), connected=services.triggers.connected,
         answers=services.alive.answers(), projects=projects, problems=[
             *problems.of_service(settings, jobs, now), *told(services.store.stamps.notices(), now),
             *problems.of_redis(settings, redis_answers(settings)),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from backend.masking import masked
 from backend.prediction_names import parse
 
 CHECK = "webhooks"  # under this name the sentences are kept
@@ -138,7 +139,7 @@ def address(url: str) -> str:
         parts = urlsplit(url.strip())
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     except ValueError:
-        return url
+        return masked(url)
     default = {"http": 80, "https": 443}.get(parts.scheme)
     name = parts.hostname or ""
     host = (f"[{name}]" if ":" in name else name) + (f":{port}" if port and port != default else "")

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from backend.errors import LabelConfigError
 from backend.labeling import parse_config
 from backend.labeling.content import unpack
+from backend.masking import masked
 from backend.ports import Progress, Store
 from backend.records import Project
 from backend.registry import Loaded
@@ -148,7 +149,7 @@ def _sample(store: Store, features: Features, loaded: Loaded, project: Project) 
         except ModelError:  # an encoder that does not say where its tokens stand
             return []
         if places is not None:
-            text = unpack(content).text
+            text = masked(unpack(content).text, keep_length=True)
             words = tuple(word_of(text[place.start : place.end]) for place in places.places)
             found.append(_Sampled(tokens=array, places=places, words=words))
     return found

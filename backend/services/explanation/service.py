@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from backend.errors import ClientError, NotFound, NotReady
 from backend.labeling import parse_config
 from backend.labeling.content import Content, unpack
+from backend.masking import masked
 from backend.ports import Clock, Progress, Store, utc_now
 from backend.records import Project, StoredVote, Task
 from backend.registry import Loaded, Registry
@@ -225,7 +226,8 @@ def _document(
     for place in places.places:
         pieces[place.kind] = max(pieces.get(place.kind, 0), place.piece + 1)
     return TaskExplanation(
-        project=project.key, task=task.id, version=loaded.version.name, text=text, pieces=pieces,
+        project=project.key, task=task.id, version=loaded.version.name, pieces=pieces,
+        text=masked(text, keep_length=True),
         places=places.places, pooled=tuple(made.pooled.tolist()), annotators=tuple(
             Explained(annotator=each, name=names.get(each) or each, attention=tuple(made.attention[at].tolist()),
                       controls={name: _answer(loaded, made, served, name, at, given.get((each, name)))
