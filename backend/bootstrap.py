@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from backend.errors import PolyvoxError
+from backend.errors import BackupError, PolyvoxError
 from backend.ports import Clock, Desk, LabelStudio, OpenDesk, Store, utc_now
 from backend.queues import EmbeddedQueue, JobQueue, Supervisor
 from backend.settings import Settings
@@ -159,9 +159,13 @@ def open_store(
     settings: Settings, *, clock: Clock = utc_now, seconds: Callable[[], float] = time.monotonic
 ) -> Store:
     """The database of the settings (SQLite in the data folder by default), migrated to the newest schema."""
+    from backend.services.backup import RESTORE, unfinished
     from backend.store import open_store as open_database
 
     protect(settings.data_dir)
+    if unfinished(settings.data_dir):
+        raise BackupError(f"A restore into {settings.data_dir} was broken off: run `{RESTORE}` with the archive again, "
+                          "which finishes it.")
     return open_database(settings.database_url, clock=clock, seconds=seconds, job_attempts=settings.job_attempts)
 
 

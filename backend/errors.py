@@ -72,6 +72,10 @@ class LabelStudioError(PolyvoxError):
         self.http_status = http_status
 
 
+class BackupError(PolyvoxError):
+    """A backup cannot be made or restored; the sentence says why and what to do, and nothing was changed."""
+
+
 class MediaError(PolyvoxError):
     """A file that a task points to cannot be used; the sentence names no address and no content.
 

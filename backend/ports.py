@@ -251,6 +251,21 @@ class StampStore(Protocol):
     def notices(self) -> list[records.Notice]: ...
 
 
+class InstanceStore(Protocol):
+    """Which instance this database is (see `services.identity`)."""
+
+    def get(self) -> records.Instance: ...
+    def contest(self, address: str) -> None:
+        """Note who else is this instance, or took our webhook over; it stays until `adopt`."""
+    def adopt(self) -> records.Instance:
+        """Become an instance of its own, here: another id, and nothing is left of marks and contenders."""
+    def mark(self, project: str) -> records.WebhookMark | None: ...
+    def offer_mark(self, project: str, mark: str) -> None:
+        """Note a mark before it is written on the webhook."""
+    def settle_mark(self, project: str) -> None:
+        """The offered mark was written."""
+
+
 class Store(Protocol):
     """All of the state; one database."""
 
@@ -274,6 +289,8 @@ class Store(Protocol):
     def statistics(self) -> StatisticsStore: ...
     @property
     def stamps(self) -> StampStore: ...
+    @property
+    def instance(self) -> InstanceStore: ...
     def close(self) -> None: ...
 
 

@@ -305,3 +305,21 @@ class Notice:
     name: str
     sentence: str
     noticed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """Which Polyvox a database is. A copy has the id of the one that it was copied from, until it is adopted."""
+
+    id: str
+    moved: bool  # it lies elsewhere than where it got its id
+    contested: str  # address of another Polyvox with the same id, or one that took our webhook over; "" without
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookMark:
+    """What we wrote on our webhook of a project; after a crash it may be either of the two."""
+
+    mark: str  # "" before the first was settled
+    offered: str
+    written_at: datetime

@@ -1,11 +1,13 @@
 """The commands of `python -m backend`, one module each. To add one: write a module with a `COMMAND`, list it here."""
 
 from backend.commands import (
+    adopt,
     aggregate,
     aggregate_deep,
     agreement,
     annotate,
     annotator_token,
+    backup,
     convert,
     deliver,
     evaluate,
@@ -17,6 +19,7 @@ from backend.commands import (
     overrides,
     predict,
     report,
+    restore,
     serve,
     simulate,
     status,
@@ -30,7 +33,7 @@ COMMANDS: tuple[Command, ...] = (
     explain.COMMAND, annotator_token.COMMAND, overrides.COMMAND, report.COMMAND, export_blind.COMMAND,
     aggregate.COMMAND, aggregate_deep.COMMAND, identify.COMMAND, agreement.COMMAND, simulate.COMMAND,
     convert.COMMAND, evaluate.COMMAND, gaps.COMMAND, fill.COMMAND,
-    annotate.COMMAND,
+    annotate.COMMAND, backup.COMMAND, restore.COMMAND, adopt.COMMAND,
 )
 
 __all__ = ["COMMANDS", "Command"]

@@ -11,6 +11,7 @@ from backend.commands.base import Arguments, Command, find_project, project_argu
 from backend.commands.follow import follow
 from backend.errors import ClientError
 from backend.ports import utc_now
+from backend.services.identity import held
 from backend.services.triggers import Triggers
 from backend.settings import Settings
 
@@ -29,6 +30,8 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
             raise ClientError("Label Studio is not connected: set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY.")
         if not triggers.delivers(project):
             raise ClientError("Delivery is switched off for this project (POLYVOX_DELIVER, POLYVOX_SHADOW_MODE).")
+        if reason := held(store.instance):
+            raise ClientError(reason)
         if project.version is None:
             raise ClientError(f"Project {project.label_studio_id} has no published version yet.")
         job = triggers.deliver_now(project.key, force=True)

@@ -19,6 +19,7 @@ from backend.report.names import Names
 from backend.report.sentences import way
 from backend.routes import problems
 from backend.services.clock_watch import told
+from backend.services.identity import held
 from backend.services.statistics.documents import ALONE
 from backend.settings import Settings
 
@@ -120,11 +121,12 @@ def overview(services: Services) -> Overview:
     """Gather it: a handful of counting queries for each project."""
     now, settings = services.clock(), services.settings
     projects = [_project(services, each, now) for each in services.store.projects.all()]
-    jobs = [job for view in projects for job in view.jobs]
+    jobs, copied = [job for view in projects for job in view.jobs], held(services.store.instance)
     return Overview(
         at=now, label_studio_url=masked(settings.label_studio_url), connected=services.triggers.connected,
         answers=services.alive.answers(), projects=projects, problems=[
-            *problems.of_service(settings, jobs, now), *told(services.store.stamps.notices(), now),
+            *([copied] if copied else []), *problems.of_service(settings, jobs, now),
+            *told(services.store.stamps.notices(), now),
             *problems.of_redis(settings, redis_answers(settings)),
         ],
     )

@@ -33,6 +33,7 @@ from backend.registry import Loaded, Registry
 from backend.services import delivery_plan as plan
 from backend.services.drafts import Drafts
 from backend.services.features import Features
+from backend.services.identity import held
 from backend.services.one_ahead import OneAhead
 from backend.services.overrides import settings_of
 from backend.services.prediction import Prediction, trained_on
@@ -120,6 +121,8 @@ class Delivery:
         settings = settings_of(self._settings, record)
         if settings.shadow_mode or not settings.deliver:
             return {"reason": "Shadow mode shows nothing." if settings.shadow_mode else "Delivery is switched off."}
+        if reason := held(self._store.instance):
+            return {"reason": reason}
         loaded = self._registry.published(project)
         if loaded is None or not record.label_config:
             return {"reason": "There is no published version yet."}

@@ -33,10 +33,9 @@ from backend.instants import Instants
 from backend.ports import Clock, LabelStudio, Progress, Store
 from backend.prediction_names import parse
 from backend.records import Project, SyncState
-from backend.services import webhook_check
 from backend.services.reading import Reader, failed
 from backend.services.rereading import Rereading
-from backend.services.webhook_check import SECRET_HEADER
+from backend.services.webhooks import Webhooks
 from backend.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -76,6 +75,7 @@ class Reconciler:
         self._instants = Instants(clock)
         self._page_size = page_size
         self._reader = Reader(store=store, label_studio=label_studio, settings=settings)
+        self._webhooks = Webhooks(store=store, label_studio=label_studio, settings=settings, clock=clock)
         self._rereading = Rereading(store=store, label_studio=label_studio, reader=self._reader, clock=clock)
 
     def run(self, key: str, progress: Progress) -> dict[str, Any]:
@@ -86,8 +86,7 @@ class Reconciler:
             project, raw = self._reader.refresh(project)
             self._reserve_numbers(project)
             self._learn_names(key)
-            refused = self._register_webhook(project)
-            self._check_webhooks(project, refused)
+            self._webhooks.settle(project)
             whole = self._store.projects.sync_state(key).cursor_time is None
             self._walk(project, _count(raw), figures, progress)
             state = self._store.projects.sync_state(key)
@@ -189,43 +188,6 @@ class Reconciler:
             logger.info("the token may not list the annotators, so they are shown by their ids")
             return
         self._store.votes.set_names(key, names)
-
-    def _register_webhook(self, project: Project) -> int | None:
-        """Where Polyvox knows its own address, its webhook is made, with the secret that it wants to see.
-
-        Returns the HTTP status with which Label Studio refused it; None when it is there or not wanted.
-        """
-        if not self._settings.url:
-            return None
-        secret = self._settings.webhook_secret
-        headers = {SECRET_HEADER: secret} if secret else {}
-        address = self._settings.url.rstrip("/") + "/webhook"
-        try:
-            self._label_studio.register_webhook(project.label_studio_id, address, headers)
-        except LabelStudioError as error:
-            if error.retry or error.http_status == 401:
-                raise
-            # Label Studio refuses private addresses unless it is told otherwise; without events, walks still work.
-            logger.warning("Label Studio did not take the webhook of project %s: %s", project.key, error)
-            return error.http_status or 400
-        return None
-
-    def _check_webhooks(self, project: Project, refused: int | None) -> None:
-        """Keep what is wrong with webhooks and backends, for the status page."""
-        number, settings = project.label_studio_id, self._settings
-        try:
-            backends = self._label_studio.ml_backends(number)
-            webhooks = self._label_studio.webhooks(number)
-        except LabelStudioError as error:
-            if error.http_status != 403:
-                raise
-            logger.info("the token may not look at webhooks and models, so they are not checked")
-            return
-        seen = webhook_check.Seen(
-            webhooks=webhooks, backends=backends, url=settings.url, secret=settings.webhook_secret, refused=refused,
-            reconcile_every_s=settings.reconcile_every_s,
-        )
-        self._store.projects.set_findings(project.key, webhook_check.CHECK, webhook_check.problems(seen))
 
 
 def _since(state: SyncState, now: datetime) -> datetime | None:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from backend.masking import masked
 from backend.prediction_names import parse
+from backend.services.webhook_lease import holder
 
 CHECK = "webhooks"  # under this name the sentences are kept
 SECRET_HEADER = "X-Polyvox-Secret"
@@ -35,23 +36,43 @@ class Seen:
     secret: str = ""  # POLYVOX_WEBHOOK_SECRET
     refused: int | None = None  # HTTP status with which Label Studio refused our webhook just now
     reconcile_every_s: float = 300.0
+    instance: str = ""  # our id, which our webhooks carry
 
 
 def problems(seen: Seen) -> list[str]:
     """Sentences for people, the most important first; [] where all is well."""
     ours = our_addresses(seen)
     to_us = [hook for hook in seen.webhooks if _base(hook.get("url")) in ours]
+    rest = _of_others(seen) + _leftovers(seen, ours)
     if not ours:
-        return _leftovers(seen, ours)
+        return rest
     found = _none_to_us(seen, ours) if not to_us else _several_to_us(seen, to_us) + _unusable(seen, to_us)
-    return found + _leftovers(seen, ours)
+    return found + rest
 
 
 def our_addresses(seen: Seen) -> list[str]:
-    """Under which addresses Label Studio reaches this Polyvox: POLYVOX_URL first, then those of its backends."""
-    connected = [each.get("url") for each in seen.backends if parse(each.get("model_version")) is not None]
+    """Under which addresses Label Studio reaches this Polyvox: POLYVOX_URL first, then those of its backends, but for
+    those of another Polyvox."""
+    others = {_base(hook.get("url")) for hook in _others(seen)}
+    connected = [each.get("url") for each in seen.backends
+                 if parse(each.get("model_version")) is not None and address(str(each.get("url"))) not in others]
     bases = [address(url) for url in (seen.url, *connected) if url]
     return list(dict.fromkeys(bases))
+
+
+def _others(seen: Seen) -> list[Mapping[str, Any]]:
+    """Webhooks that another Polyvox registered: theirs to delete, not ours."""
+    mine = address(seen.url) if seen.url else None
+    return [hook for hook in seen.webhooks if (found := holder(hook)) is not None and found.instance != seen.instance
+            and _base(hook.get("url")) != mine]
+
+
+def _of_others(seen: Seen) -> list[str]:
+    if not (others := _others(seen)):
+        return []
+    return [f"Another Polyvox serves this project too, at {_named(others)}: each takes away what the other delivered. "
+            "Stop one of the two (POLYVOX_DELIVER=no makes one read only). If that one is gone for good, delete its "
+            f"webhook {BY_HAND}."]
 
 
 def _none_to_us(seen: Seen, ours: Sequence[str]) -> list[str]:
@@ -114,13 +135,14 @@ def _unusable(seen: Seen, to_us: Sequence[Mapping[str, Any]]) -> list[str]:
 def _leftovers(seen: Seen, ours: Sequence[str]) -> list[str]:
     """Webhooks as Label Studio makes them for a backend, whose backend is gone."""
     connected = {address(str(each.get("url"))) for each in seen.backends} | set(ours)
-    left = [hook for hook in seen.webhooks if hook.get("is_active", True)
+    others = _others(seen)
+    left = [hook for hook in seen.webhooks if hook.get("is_active", True) and hook not in others
             and (base := _base(hook.get("url"))) is not None and base not in connected]
     if not left:
         return []
     return [f"Label Studio still sends events to {_named(left)}, where no model of this project is connected any more "
-            f"(it keeps the webhook when a model is removed or moved). If it is of no other use, delete it {BY_HAND}: "
-            "annotators wait for it with each Submit."]
+            f"(it keeps the webhook when a model is removed or moved). If nothing listens there any more, delete it "
+            f"{BY_HAND}: annotators wait for it with each Submit."]
 
 
 def _named(hooks: Sequence[Mapping[str, Any]]) -> str:

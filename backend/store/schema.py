@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-HEAD = "0010"  # the newest migration; a database that is already there is opened without loading Alembic
+HEAD = "0011"  # the newest migration; a database that is already there is opened without loading Alembic
 
 
 class SafeText(TypeDecorator[str]):
@@ -324,4 +324,22 @@ checks = Table(
     Column("value", Text, nullable=False),  # of the vote that was looked at: a changed vote is unchecked again
     Column("verdict", String(16), nullable=False),
     Column("checked_at", BigInteger, nullable=False),
+)
+
+instance = Table(
+    "instance",
+    metadata,
+    Column("one", Integer, primary_key=True, autoincrement=False),  # always 1: there is one row
+    Column("id", String(32), nullable=False),
+    Column("place", Text, nullable=False),  # JSON; [] after a restore
+    Column("contested", SafeText, nullable=False),
+)
+
+webhook_marks = Table(
+    "webhook_marks",
+    metadata,
+    _project(primary_key=True),
+    Column("mark", String(32), nullable=False),
+    Column("offered", String(32), nullable=False),
+    Column("written_at", BigInteger, nullable=False),
 )

@@ -11,6 +11,7 @@ from backend.ports import Clock, utc_now
 from backend.store.deliveries import SqlDeliveryStore
 from backend.store.drafts import SqlDraftStore
 from backend.store.engine import Database, create
+from backend.store.instance import SqlInstanceStore
 from backend.store.jobs import SqlJobStore
 from backend.store.projects import SqlProjectStore
 from backend.store.schema import HEAD
@@ -37,6 +38,7 @@ class SqlStore:
         self.drafts = SqlDraftStore(database)
         self.statistics = SqlStatisticsStore(database)
         self.stamps = SqlStamps(database)
+        self.instance = SqlInstanceStore(database)
 
     def close(self) -> None:
         """Give back the connections; the store can be used again and opens new ones."""
@@ -60,7 +62,9 @@ def open_store(
 
         with database.write() as connection:
             upgrade(connection)
-    return SqlStore(database, job_attempts=job_attempts)
+    store = SqlStore(database, job_attempts=job_attempts)
+    store.instance.claim()
+    return store
 
 
 def _revision(connection: Connection) -> str | None:

@@ -28,6 +28,7 @@ from backend.services.gaps.asking import Panel, Wishes
 from backend.services.gaps.documents import KIND, Gaps, read_gaps
 from backend.services.gaps.figures import PANEL, gap_figures
 from backend.services.gaps.tabs import due, refresh, settle
+from backend.services.identity import held
 from backend.services.newcomers import Newcomers
 from backend.services.overrides import settings_of
 from backend.services.served import is_account
@@ -127,6 +128,8 @@ class GapFilling:
 
         What a retry can mend asks for one (`tabs_retry_in_s`), later and later; a refusal waits for the next document.
         """
+        if held(self._store.instance):
+            return {}
         settings = settings_of(self._settings, project)
         problems = [MASKED] if settings.gap_tabs and settings.mask_names else []
         outcome: dict[str, Any] = {}

@@ -111,4 +111,6 @@ def trained(folder: Path) -> Path:
 def workshop_of(template: Path, folder: Path) -> Workshop:
     """A workshop over a copy of a trained folder."""
     shutil.copytree(template, folder, dirs_exist_ok=True)
-    return workshop(folder)
+    shop = workshop(folder)
+    shop.store.instance.adopt()  # a copy would ask before it delivers
+    return shop
