@@ -20,7 +20,7 @@ from pathlib import Path
 # Patterns below site-packages. torch looks for torch_shm_manager in torch/bin when it is imported.
 NEVER_RUNS = (
     "torch/test", "torch/include", "torch/bin/[!t]*", "torch/bin/test_*", "torch/lib/*_test.so", "torch/lib/*.a",
-    "torch/testing/_internal", "**/__pycache__",
+    "**/__pycache__",
     "numpy/**/tests", "scipy/**/tests", "sympy/**/tests", "networkx/**/tests", "matplotlib/tests",
     "pyarrow/tests", "pyarrow/include", "pyarrow/libarrow_flight*", "pyarrow/_flight*", "pyarrow/libarrow_s3*",
     "pyarrow/_s3fs*", "pyarrow/src", "numpy/_core/include",
