@@ -98,7 +98,7 @@ def sayings(found: Found) -> list[list[str]]:
     from backend.report.people_sentences import judged
     from backend.services.statistics.judgement import judgement
 
-    return [judged(judgement(found.judged.faults, at), name) for at, name in enumerate(found.answers.annotators)]
+    return [judged(judgement(found.judged.faults, at)) for at in range(len(found.answers.annotators))]
 
 
 def task_columns(found: Found) -> Columns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.report.words import count, percent
+from backend.report.words import count, decimal, percent
 from backend.services.statistics.documents import Calibration, CalibrationBin
 
 FEW = 30  # tasks below which nothing is said of how far the confidence is true
@@ -17,7 +17,8 @@ def calibration(found: Calibration | None) -> str:
     most = max(found.bins, key=lambda each: each.tasks)
     return (f"{of_bin(most)} This was checked on {count(found.tasks, 'task')} with {found.votes} votes or more by "
             "hiding some of the votes: the panel’s majority is that of all votes, the label and its confidence come "
-            f"from those that were left. On average, stated and true lie {percent(found.gap)} apart.")
+            f"from those that were left. On average, stated and true lie "
+            f"{decimal(found.gap * 100, 1)} points apart.")
 
 
 def of_bin(each: CalibrationBin) -> str:

@@ -192,23 +192,31 @@ def scatter(points: Sequence[Point], *, title: str, text: str) -> Markup:
     parts = [element("line", class_="grid", x1="50%", x2="50%", y1=0, y2=MAP_HEIGHT),
              element("line", class_="grid", x1="0%", x2="100%", y1=MAP_HEIGHT / 2, y2=MAP_HEIGHT / 2)]
     taken: list[tuple[float, float, float]] = []
+    places = {id(point): (0.5 + 0.4 * point.x / reach, MAP_HEIGHT * (0.5 - 0.42 * point.y / reach)) for point in points}
     for point in sorted(points, key=lambda each: not each.kind):  # those that are pointed at are named for certain
-        x, y = 0.5 + 0.4 * point.x / reach, MAP_HEIGHT * (0.5 - 0.42 * point.y / reach)
+        x, y = places[id(point)]
         parts.append(element("circle", element("title", point.label), class_=f"dot {point.kind}".strip(), cx=share(x),
                              cy=y, r=7 if point.kind else 5))
         name = shortened(point.label.split("@")[0], 18)
-        side, level = _free_place(taken, x, y, len(name) * _LETTER + 0.04)
+        # The other dots, but for those that this one hides.
+        others = [(at - 0.01, at + 0.01, high) for at, high in places.values()
+                  if abs(at - x) > 0.012 or abs(high - y) > 10]
+        side, level = _free_place(taken, others, x, y, len(name) * _LETTER + 0.04)
         if side:
             parts.append(element("text", name, class_=f"name {side}", x=share(x), y=level + 4,
                                  dx=-11 if side == "right" else 11))
     return picture(parts, height=MAP_HEIGHT, title=title, text=text, name="chart map")
 
 
-def _free_place(taken: list[tuple[float, float, float]], x: float, y: float, width: float) -> tuple[str, float]:
+def _free_place(
+    taken: list[tuple[float, float, float]], others: list[tuple[float, float, float]], x: float, y: float, width: float
+) -> tuple[str, float]:
     """Which side of a dot its name goes to ("left": it begins there) and how high, beside the dot or a line above or
-    below it; "" where there is no room; notes what it takes. Places are shares of the width, heights pixels."""
+    below it, clear of the names and the `others`' dots; "" where there is no room; notes what it takes. Places are
+    shares of the width, heights pixels."""
     for level, (side, begin) in itertools.product((y, y - 16, y + 16), (("left", x), ("right", x - width))):
-        clear = all(abs(level - other) > 15 or begin + width <= start or begin >= end for start, end, other in taken)
+        clear = all(abs(level - at) > reach or begin + width <= start or begin >= end
+                    for rows, reach in ((taken, 15), (others, 10)) for start, end, at in rows)
         if clear and begin >= 0 and begin + width <= 1:
             taken.append((begin, begin + width, level))
             return side, level

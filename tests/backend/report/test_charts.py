@@ -56,6 +56,18 @@ def test_a_name_without_room_beside_its_dot_stands_above_or_below_it():
     assert {text.text for text in root.findall("text")} == {"simulated.emil", "simulated.dora", "c"}
 
 
+def test_no_name_lies_upon_the_dot_of_another():
+    points = [Point(-0.05, 0.0, "Nora Normal"), Point(0.0, 0.0, "Niko Normal"), Point(0.05, -0.02, "Nadia Normal"),
+              Point(1.0, 1.0, "far")]
+    root = ElementTree.fromstring(str(charts.scatter(points, title="x", text="y")))
+    dots = [(float(dot.get("cx")[:-1]) / 100, float(dot.get("cy"))) for dot in root.findall("circle")]
+    assert len(root.findall("text")) == 4
+    for text in root.findall("text"):
+        at, width, level = float(text.get("x")[:-1]) / 100, len(text.text) * 0.019, float(text.get("y")) - 4
+        low, high = (at + 0.011, at + width) if "left" in text.get("class") else (at - width, at - 0.011)
+        assert not [dot for dot in dots if low < dot[0] < high and abs(dot[1] - level) < 8], text.text
+
+
 def test_names_on_the_map_do_not_lie_upon_each_other():
     points = [Point(0.0, 0.001 * place, f"annotator{place}@example.org") for place in range(20)]
     root = ElementTree.fromstring(str(charts.scatter(points, title="x", text="y")))
