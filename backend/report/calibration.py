@@ -18,7 +18,7 @@ def calibration(found: Calibration | None) -> str:
     return (f"{of_bin(most)} This was checked on {count(found.tasks, 'task')} with {found.votes} votes or more by "
             "hiding some of the votes: the panel’s majority is that of all votes, the label and its confidence come "
             f"from those that were left. On average, stated and true lie "
-            f"{decimal(found.gap * 100, 1)} points apart.")
+            f"{decimal((found.gap or 0.0) * 100, 1)} points apart.")
 
 
 def of_bin(each: CalibrationBin) -> str:
