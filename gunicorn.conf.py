@@ -16,9 +16,11 @@ threads = 8
 control_socket_disable = True  # it would be one in the home folder
 
 
-def on_starting(server: Any) -> None:
-    """Called before anything listens; an address that others can reach wants a login and a webhook secret."""
-    hosts = [each[0] for each in server.cfg.address if isinstance(each, tuple)]
+def when_ready(server: Any) -> None:
+    """Called before any worker: an address that others can reach, also one that systemd hands over, wants a login and a
+    webhook secret."""
+    names = [each.sock.getsockname() for each in server.LISTENERS]
+    hosts = [name[0] for name in names if isinstance(name, tuple)]  # others are sockets of this machine
     try:
         require_guarded(hosts, Settings.from_env(os.environ))
     except PolyvoxError as error:

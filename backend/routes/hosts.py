@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import re
 import socket
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -26,6 +27,7 @@ from backend.routes.same_origin import Forbidden
 from backend.settings import Settings
 
 logger = logging.getLogger(__name__)
+HEADER = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]*)?")  # so that no pattern matches a list of names
 COMPOSE = ("polyvox", "polyvox.internal")
 
 
@@ -49,10 +51,8 @@ class Hosts:
         """Raises UnknownHost unless the Host header is empty or names us."""
         if not header:
             return
-        try:
-            name = (urlsplit(f"//{header}").hostname or "").removesuffix(".")
-        except ValueError:
-            name = ""
+        found = HEADER.fullmatch(header.lower())
+        name = (found[1] or found[2]).removesuffix(".") if found else ""
         if not self._is_ours(name):
             self._say()
             raise UnknownHost(

@@ -21,6 +21,7 @@ def app_with(services_with):
 @pytest.mark.parametrize("headers", [
     {"Host": "evil.example"}, {"Host": "evil.example:9090"}, {"Host": "127.0.0.1.evil.example"},
     {"Host": "localhost.evil.example"}, {"Host": "xpolyvox"}, {"Host": "a@b@evil.example"}, {"Host": "["},
+    {"Host": "evil.example, x.localhost"}, {"Host": "evil.example%2f.localhost"}, {"Host": "[::1%25evil.example]"},
     {"Host": "evil.example", **RIGHT}, {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://["},
     {"Origin": "http://localhost:8080"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"},
 ], ids=str)
