@@ -104,7 +104,7 @@ def test_retries_of_requests_are_not_logged_with_their_addresses(log):
     """Label Studio is down: urllib3 would write each address thrice."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # does not listen
-        transport = Transport(f"http://127.0.0.1:{taken.getsockname()[1]}", KEY, clock=lambda: NOW, backoff_s=0.001)
+        transport = Transport(f"http://127.0.0.1:{taken.getsockname()[1]}", KEY, backoff_s=0.001)
         with pytest.raises(LabelStudioError, match="cannot be reached"):
             transport.json("GET", "/api/tasks/", params={"query": "private"})
     assert log.getvalue() == ""
