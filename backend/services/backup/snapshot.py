@@ -84,4 +84,6 @@ def in_use(path: Path) -> bool:
             connection.execute("PRAGMA journal_mode=DELETE")
         except sqlite3.OperationalError:
             return True
+        except sqlite3.DatabaseError:  # so damaged that nobody can work with it; a reason to restore
+            return False
     return False

@@ -184,6 +184,16 @@ def test_a_folder_in_use_is_not_replaced(target: Settings, archive: Path) -> Non
     store.close()
 
 
+def test_a_database_that_is_damaged_beyond_use_can_be_replaced(target: Settings, archive: Path) -> None:
+    restore_backup(target, archive, quiet)
+    (target.data_dir / DATABASE).write_bytes(b"garbage " * 1000)
+    with pytest.raises(BackupError, match="not a database"):
+        make_backup(target, archive.parent / "c.tar", quiet)
+    done = restore_backup(target, archive, quiet, replace=True)
+    assert done.before is not None and (done.before / DATABASE).read_bytes().startswith(b"garbage")
+    open_store(target).close()
+
+
 def test_postgresql_is_told_its_own_way(tmp_path: Path) -> None:
     with pytest.raises(BackupError, match="pg_dump"):
         make_backup(Settings(data_dir=tmp_path, database_url="postgresql://u@h/d"), tmp_path / "b.tar", quiet)
