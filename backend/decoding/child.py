@@ -87,6 +87,7 @@ def answer(question: Mapping[str, Any], files: tuple[int, int]) -> dict[str, Any
     try:
         limits.begin(limits.COSTS[question["do"]])
         with open(files[0], "rb", closefd=False) as file:
+            file.seek(0)  # the place in it is shared with the parent, who has just written it
             DO[question["do"]](file, results, **question["with"])
     except ContentError as error:
         return {"error": str(error)}

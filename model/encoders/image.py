@@ -49,7 +49,8 @@ class ImageEncoder:
         batch_size: int, threads: int = 0, decoder: Decoder | None = None,
     ) -> None:
         """`network`: uint8 pixels (B, side, side, 3) -> tokens (B, T, D). `threads` decode; 0: two beside a network on
-        the CPU, as many as there are cores, though not above 16, beside a card, which is that much faster. `decoder` None: this process decodes."""
+        the CPU, as many as there are cores, though not above 16, beside a card, which is that much faster. `decoder`
+        None: this process decodes."""
         self._decoder = decoder or Inline()
         self._network = network
         self._side = side

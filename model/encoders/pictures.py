@@ -5,7 +5,7 @@ judged before a pixel is decoded, since a small file may unpack to any size. Rot
 is laid on white, 16-bit greys are scaled, of an animation the first frame counts.
 
 Pixels are held once: what Pillow decoded (at most 4 bytes a pixel) is made RGB in strips, and a picture of more than
-`KEPT_PIXELS` is made smaller by a whole factor on the way.
+`WHOLE_PIXELS` is made smaller by a whole factor on the way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from model.errors import ContentError
 
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF")
 MAX_PIXELS = 100_000_000  # 400 MB in memory; cameras stay below
-KEPT_PIXELS = 16_000_000
+WHOLE_PIXELS, KEPT_PIXELS = 16_000_000, 4_000_000  # a larger one is made smaller, to what is kept of it
 _TOO_MANY = f"The image has more than {MAX_PIXELS // 1_000_000} million pixels."
 # What Pillow's decoders raise for damaged files, each its own.
 _DAMAGED = (OSError, ValueError, SyntaxError, TypeError, ArithmeticError, LookupError, EOFError)
@@ -44,7 +44,7 @@ def read_picture(source: bytes | BinaryIO, size: int) -> NDArray[np.uint8]:
 
 def upright(source: bytes | BinaryIO, size: int) -> Image.Image:
     """The whole picture as people see it, RGB, in its own shape; perhaps smaller: of a JPEG, though not below `size`,
-    and of more than `KEPT_PIXELS`.
+    and of more than `WHOLE_PIXELS`.
 
     Raises ContentError with a sentence for what is no readable image or has more than `MAX_PIXELS` pixels, and
     MemoryError.
@@ -73,9 +73,9 @@ def upright(source: bytes | BinaryIO, size: int) -> Image.Image:
 
 
 def _rgb(picture: Image.Image) -> Image.Image:
-    """RGB, made smaller by the whole factor that leaves at most `KEPT_PIXELS`."""
+    """RGB; of a large picture made smaller by the whole factor that leaves at most `KEPT_PIXELS`."""
     pixels = picture.width * picture.height
-    factor = math.ceil(math.sqrt(pixels / KEPT_PIXELS))
+    factor = math.ceil(math.sqrt(pixels / KEPT_PIXELS)) if pixels > WHOLE_PIXELS else 1
     deep = picture.mode in _GREY_16 and any(_brightest(strip) > 255 for _, strip in _strips(picture, 1))
     top = 65535.0 if deep else 255.0
     if pixels <= _STRIP:
