@@ -39,7 +39,7 @@ class Results:
         begin, dtype = self._at, ""
         for piece in pieces:
             dtype = piece.dtype.str
-            data = memoryview(np.ascontiguousarray(piece)).cast("B")
+            data = memoryview(np.ascontiguousarray(piece).data).cast("B")
             while data:
                 written = os.pwrite(self._file, data, self._at)
                 self._at += written

@@ -40,7 +40,7 @@ def send(sock: socket.socket, message: Any, files: tuple[int, ...] = (), *, unti
 def receive(sock: socket.socket, files: int = 0, *, until: float | None = None) -> tuple[Any, list[int]]:
     """A message and the files that came with it. Raises Gone, OSError (TimeoutError among them) and ValueError."""
     _patience(sock, until)
-    first, fds = b"", []
+    first, fds = b"", list[int]()
     if files:
         first, fds, _, _ = socket.recv_fds(sock, 1, files)
         if not first:

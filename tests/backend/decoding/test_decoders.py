@@ -123,14 +123,6 @@ def test_a_video_of_large_frames(pool: DecoderPool, monkeypatch: pytest.MonkeyPa
         read_frames(data, frames=16, side=16)
 
 
-def test_too_much_memory_is_a_sentence_and_the_next_file_is_read(pool: DecoderPool) -> None:
-    with pytest.raises(ContentError) as refused:
-        pool.picture(png(9900, 16, 2, 6), size=32)  # Pillow unpacks a row of 16-bit colours, and alpha beside it
-        pool.picture(png(9900, 16, 6, 8), size=32)
-    assert str(refused.value) == TOO_LARGE
-    assert pool.picture(jpeg(), size=16).shape == (16, 16, 3)
-
-
 def child(tmp_path: Path, body: str) -> tuple[str, ...]:
     """A decoder in which some reading is replaced."""
     file = tmp_path / "decoder.py"
@@ -148,6 +140,16 @@ def trap(file, size):
     return usual(file, size)
 child.read_picture = trap
 """
+
+
+def test_too_much_memory_is_a_sentence_and_the_next_file_is_read(tmp_path: Path) -> None:
+    costs = "child.limits.COSTS = {'picture': child.limits.Cost(memory=120_000_000, result=10**7)}"
+    pool = DecoderPool(command=child(tmp_path, costs))
+    with pytest.raises(ContentError) as refused:
+        pool.picture(png(5000, 8, 2, 3), size=32)  # 100 MB of pixels
+    assert str(refused.value) == TOO_LARGE
+    assert pool.picture(jpeg(), size=16).shape == (16, 16, 3)
+    pool.close()
 
 
 def test_a_decoder_that_hangs_is_killed_and_replaced(tmp_path: Path) -> None:
