@@ -28,7 +28,8 @@ def main() -> int:
     found = hostile(options.connections, options.seconds)
     if options.out:
         made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        title = f"# Hostile connections\n\nMade {made} by `python -m tests.soak hostile` ({options.seconds:g} s each).\n\n"
+        by = f"Made {made} by `python -m tests.soak hostile` ({options.seconds:g} s each)."
+        title = f"# Hostile connections\n\n{by}\n\n"
         options.out.write_text(title + HEAD + "".join(map(row, found)), encoding="utf-8")
     return int(not all(each.held for each in found))
 
