@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from backend.services.training import Training
     from backend.services.triggers import Triggers
     from model.encoders import Encoder
+    from model.encoders.decoders import Decoder
     from model.encoders.image import ImageEncoder
     from model.encoders.sound import SoundEncoder
 
@@ -88,22 +89,25 @@ def build_services(
 
     Opens (and migrates) the database. The encoder is loaded at its first use, not here.
     """
+    from backend.decoding.pool import DecoderPool
     from backend.registry import Registry
     from backend.services.features import Features
 
+    decoder = DecoderPool()
     store = store or open_store(settings, clock=clock, seconds=seconds)
     features = Features(
-        encoder_factory=(lambda: encoder) if encoder is not None else (lambda: load_encoder(settings)),
+        encoder_factory=(lambda: encoder) if encoder is not None else (lambda: load_encoder(settings, decoder)),
         folder=settings.data_dir / "features",
         max_mb=settings.feature_cache_mb,
     )
     registry = Registry(store=store, folder=settings.model_dir, device=device_of(settings), clock=clock)
-    return _wired(settings, store, label_studio or open_label_studio(settings), features, registry, clock, seconds)
+    return _wired(settings, store, label_studio or open_label_studio(settings), features, registry, decoder, clock,
+                  seconds)
 
 
 def _wired(
-    settings: Settings, store: Store, label_studio: LabelStudio, features: Features, registry: Registry, clock: Clock,
-    seconds: Callable[[], float],
+    settings: Settings, store: Store, label_studio: LabelStudio, features: Features, registry: Registry,
+    decoder: Decoder, clock: Clock, seconds: Callable[[], float],
 ) -> Services:
     """The services over what they stand on."""
     from backend.client.alive import Alive
@@ -136,7 +140,7 @@ def _wired(
         prediction=prediction,
         explanations=Explanations(
             store=store, features=features, registry=registry, reader=lambda: media_reader(settings),
-            clock=clock,
+            decoder=decoder, clock=clock,
         ),
         delivery=Delivery(
             store=store, label_studio=label_studio, features=features, registry=registry, prediction=prediction,
@@ -241,7 +245,7 @@ def annotator_tokens(settings: Settings, store: Store, *, clock: Clock = utc_now
     return AnnotatorTokens(store=store, settings=settings, open_desk=desk_opener(settings), clock=clock)
 
 
-def load_encoder(settings: Settings) -> Encoder:
+def load_encoder(settings: Settings, decoder: Decoder) -> Encoder:
     """The frozen encoders named in the settings; those of images and sound are loaded at the first task with any."""
     from backend.services.task_encoder import TaskEncoder
     from model.encoders.text import TextEncoder, default_path
@@ -252,16 +256,16 @@ def load_encoder(settings: Settings) -> Encoder:
     def images() -> ImageEncoder:
         from model.encoders.image import ImageEncoder
 
-        return ImageEncoder.load(settings.image_encoder, device=device)
+        return ImageEncoder.load(settings.image_encoder, device=device, decoder=decoder)
 
     def sounds() -> SoundEncoder:
         from model.encoders.sound import SoundEncoder
 
-        return SoundEncoder.load(settings.sound_encoder, device=device)
+        return SoundEncoder.load(settings.sound_encoder, device=device, decoder=decoder)
 
     return TaskEncoder(
         TextEncoder.load(name, max_tokens=settings.encoder_max_tokens, device=device), reader=media_reader(settings),
-        images=images, sounds=sounds,
+        decoder=decoder, images=images, sounds=sounds,
         names="+".join(Path(chosen).name for chosen in (settings.image_encoder, settings.sound_encoder)),
     )
 

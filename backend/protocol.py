@@ -20,11 +20,13 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, NoReturn
 
-from backend.errors import ClientError
+from backend.errors import ClientError, PayloadTooLarge
+from backend.json_cost import too_dear
 
 MAX_ID = 2**63 - 1
 DEEPEST = 200  # levels of nesting; far below what Python can walk through, wherever that happens later
 _CONTAINERS = frozenset({dict, list})
+MOST_MEMORY = 256 * 2**20  # bytes that a body may take, all together
 TOO_DEEP = f"The body is nested too deeply; JSON is read down to {DEEPEST} levels."
 PROJECT_KEY = re.compile(r"([1-9][0-9]{0,17})(?:\.([0-9]{1,18}))?")
 
@@ -81,9 +83,12 @@ class WebhookRequest:
         return self.action in RELEVANT_ACTIONS
 
 
-def read_json(raw: bytes) -> dict[str, Any]:
-    """Body -> JSON object. Raises `ClientError` for everything that is not one."""
+def read_json(raw: bytes, *, most: int = MOST_MEMORY) -> dict[str, Any]:
+    """Body -> JSON object. `most`: bytes of memory. Raises `ClientError` for what is none, or may take more."""
     value: Any
+    if too_dear(raw, most):
+        message = f"The body would take more than {most // 2**20} MB of memory; send fewer tasks at a time."
+        raise PayloadTooLarge(message)
     try:
         # As text: given bytes, json.loads would also take UTF-16 and UTF-32, which nobody is to send (RFC 8259).
         value = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
@@ -96,7 +101,8 @@ def read_json(raw: bytes) -> dict[str, Any]:
     if _deeper_than(value, DEEPEST):
         raise ClientError(TOO_DEEP)
     if re.search(rb"\\u[dD][89a-fA-F]", raw):
-        return _without_lone_surrogates(value)
+        cleaned: dict[str, Any] = _without_lone_surrogates(value)
+        return cleaned
     return value
 
 
@@ -306,7 +312,16 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _without_lone_surrogates(value: dict[str, Any]) -> dict[str, Any]:
-    """Half of a surrogate pair is valid JSON but no text: nothing could store or encode it. It becomes "?"."""
-    cleaned: dict[str, Any] = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-    return cleaned
+def _without_lone_surrogates(value: Any) -> Any:
+    """Half of a surrogate pair is valid JSON but no text: nothing could store or encode it. It becomes "?". Text by
+    text, since a copy of the whole would take as much memory again; at most `DEEPEST` levels."""
+    if type(value) is str:
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if type(value) is list:
+        for at, each in enumerate(value):
+            value[at] = _without_lone_surrogates(each)
+    elif type(value) is dict:
+        items = list(value.items())
+        value.clear()
+        value.update((_without_lone_surrogates(key), _without_lone_surrogates(each)) for key, each in items)
+    return value

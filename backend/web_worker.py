@@ -14,6 +14,7 @@ an error that the server itself answers is JSON with one sentence, as those of t
 from __future__ import annotations
 
 import json
+import logging
 import os
 import resource
 import time
@@ -119,6 +120,9 @@ class FrontWorker(Worker):  # type: ignore[misc]
 
     def run(self) -> None:
         """Serve until told to stop; then answer what has arrived, within the grace time."""
+        # It warns once for each request that waits for a thread: a log that anybody could fill, and whose reader, where
+        # it falls behind, would hold all threads.
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         dispatcher = ThreadedTaskDispatcher()
         dispatcher.set_thread_count(self.cfg.threads)
         channels: dict[int, Any] = {}

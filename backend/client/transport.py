@@ -26,11 +26,13 @@ from urllib3.exceptions import ReadTimeoutError
 from backend.client.auth import TokenAuth
 from backend.client.deadline import DeadlineAdapter, is_over, within
 from backend.errors import LabelStudioError
+from backend.json_cost import too_dear
 
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 60.0
 SLOW_TIMEOUT_S = 600.0  # bulk imports and deletions of versions: minutes on a busy SQLite
 MOST_BYTES = 256 * 1024 * 1024  # of one answer, unpacked; a page of 200 tasks with all their annotations is far below
+TIMES = 4  # an answer may take that many times as much memory, parsed
 RETRIES = 3
 REDIRECTS = (301, 302, 303, 307, 308)
 NO_ADDRESS = (
@@ -50,7 +52,7 @@ class _Answer:
 
     status: int
     location: str
-    content: bytes
+    content: bytearray
 
 
 class Transport:
@@ -96,7 +98,7 @@ class Transport:
         response = self._send(method, path, params, body, timeout_s, self._auth)
         if response.status == 401 and self._auth.refused():
             response = self._send(method, path, params, body, timeout_s, self._auth)
-        return _decoded(response, method, path)
+        return _decoded(response, method, path, TIMES * self._most_bytes)
 
     def authorization(self) -> str:
         """The value of the Authorization header, for files that are fetched elsewhere. Raises LabelStudioError."""
@@ -140,12 +142,12 @@ class Transport:
                     message = f"Label Studio answered {method} {urlsplit(url).path} with more than "
                     raise LabelStudioError(f"{message}{self._most_bytes // 2**20} MB.", retry=False)
             location = response.headers.get("Location", "")
-            return _Answer(status=response.status_code, location=location, content=bytes(content))
+            return _Answer(status=response.status_code, location=location, content=content)
 
     def _refresh(self, personal_token: str) -> str:
         path = "/api/token/refresh/"
         response = self._send("POST", path, None, {"refresh": personal_token}, READ_TIMEOUT_S, None)
-        answer = _decoded(response, "POST", path)
+        answer = _decoded(response, "POST", path, TIMES * self._most_bytes)
         access = answer.get("access") if isinstance(answer, dict) else None
         if not isinstance(access, str):
             raise LabelStudioError("Label Studio gave no access token for LABEL_STUDIO_API_KEY.", retry=False)
@@ -187,7 +189,7 @@ def _same_origin(url: str, answer: _Answer, method: str) -> str:
     return target
 
 
-def _decoded(answer: _Answer, method: str, path: str) -> Any:
+def _decoded(answer: _Answer, method: str, path: str, most_memory: int) -> Any:
     status = answer.status
     if status == 401:
         raise LabelStudioError(REFUSED, retry=False, http_status=status)
@@ -200,6 +202,9 @@ def _decoded(answer: _Answer, method: str, path: str) -> Any:
         )
     if not answer.content:
         return None
+    if too_dear(answer.content, most_memory):
+        message = f"Label Studio answered {method} {path} with more than {most_memory // 2**20} MB of memory can hold."
+        raise LabelStudioError(message, retry=False, http_status=status)
     try:
         return json.loads(answer.content)
     except (ValueError, RecursionError) as error:

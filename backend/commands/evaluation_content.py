@@ -63,6 +63,7 @@ def text_encoder(name: str, device: str) -> Encoder:
 
 
 def image_encoder(name: str, device: str) -> ImageEncoder:
+    from backend.decoding.pool import DecoderPool
     from model.encoders.image import ImageEncoder
 
-    return ImageEncoder.load(name, device=device)
+    return ImageEncoder.load(name, device=device, decoder=DecoderPool())

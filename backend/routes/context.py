@@ -32,6 +32,9 @@ def context() -> Context:
     return cast(Context, current_app.extensions[EXTENSION])
 
 
+TIMES, LEAST = 4, 64 * 2**20  # a body may take that many times its limit in memory; bytes that each may take
+
+
 def body() -> dict[str, Any]:
     """The JSON object in the body. Raises `ClientError`, 413 over the limit, 415 for another content type."""
     if request.mimetype != "application/json" and not request.mimetype.endswith("+json"):
@@ -39,4 +42,4 @@ def body() -> dict[str, Any]:
     raw = request.get_data(cache=False)
     if request.content_length is None and len(raw) >= (request.max_content_length or 0):
         raise RequestEntityTooLarge  # a chunked body is cut off at the limit without a word
-    return read_json(raw)
+    return read_json(raw, most=max(TIMES * (request.max_content_length or 0), LEAST))

@@ -31,6 +31,7 @@ from model.errors import ContentError, ModelError
 
 if TYPE_CHECKING:
     from model.encoders import Encoder
+    from model.encoders.decoders import Decoder
     from model.encoders.image import ImageEncoder
     from model.encoders.layout import Layout, Piece
     from model.encoders.sound import SoundEncoder
@@ -61,10 +62,12 @@ class TaskEncoder:
     """Implements `model.encoders.FallibleEncoder` over one encoder for each modality."""
 
     def __init__(
-        self, text: Encoder, *, reader: Reader, images: Callable[[], ImageEncoder], sounds: Callable[[], SoundEncoder],
-        names: str, seconds: Callable[[], float] = time.monotonic,
+        self, text: Encoder, *, reader: Reader, decoder: Decoder, images: Callable[[], ImageEncoder],
+        sounds: Callable[[], SoundEncoder], names: str, seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`names` tells the encoders of images and sound apart from others, without loading them."""
+        """`names` tells the encoders of images and sound apart from others, without loading them. `decoder` reads parts
+        of pictures, and videos."""
+        self._decoder = decoder
         self._text = text
         self._reader = reader
         self._load_images = images
@@ -127,8 +130,6 @@ class TaskEncoder:
 
     def _parts(self, wanted: Sequence[tuple[int | None, Medium]]) -> dict[tuple[int | None, Medium], bytes]:
         """The bytes of each medium; of parts of a picture, which is read and decoded once for all of them, a PNG."""
-        from model.encoders.crops import crops
-
         files = self._read([(task, replace(medium, box=None)) for task, medium in wanted])
         found: dict[tuple[int | None, Medium], bytes] = {}
         boxed: dict[tuple[int | None, Medium], list[Medium]] = {}
@@ -140,7 +141,7 @@ class TaskEncoder:
                 boxed.setdefault(file, []).append(medium)
         for (task, whole), parts in boxed.items():
             try:
-                cut = crops(files[task, whole], [part.box for part in parts if part.box is not None])
+                cut = self._decoder.crops(files[task, whole], [part.box for part in parts if part.box is not None])
             except ContentError as error:
                 self._failed(task, whole, str(error))
                 continue
@@ -249,7 +250,7 @@ class TaskEncoder:
     def _videos(self) -> VideoEncoder:
         from model.encoders.video import VideoEncoder
 
-        return VideoEncoder(self._images)
+        return VideoEncoder(self._images, decoder=self._decoder)
 
     def _layout(self, modalities: Sequence[str]) -> Layout:
         from model.encoders.layout import Layout

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
+from typing import BinaryIO
 
 from PIL import Image
 
@@ -21,9 +22,10 @@ _DECODED = 1024  # a JPEG may be decoded to twice this side, not below
 _LARGEST = 512  # pixels a side of a crop; encoders take less
 
 
-def crops(data: bytes, boxes: Sequence[Box]) -> list[bytes | ContentError]:
-    """A PNG for each box, in order, or why there is none. Raises ContentError for what is no readable image."""
-    picture = upright(data, _DECODED)
+def crops(source: bytes | BinaryIO, boxes: Sequence[Box]) -> list[bytes | ContentError]:
+    """A PNG for each box, in order, or why there is none. Raises ContentError for what is no readable image,
+    and MemoryError."""
+    picture = upright(source, _DECODED)
     return [_crop(picture, box) for box in boxes]
 
 

@@ -1,8 +1,8 @@
 """Image encoder: grid or patch tokens of a frozen vision model, by default EfficientNet-Lite0 that ships as a package.
 
 Any Hugging Face vision model with `last_hidden_state` of patch tokens can take its place (safetensors only; no code
-that comes with a model is ever run). Decoding runs in threads beside the network, as Pillow releases the interpreter;
-on a card, tokens of one batch are brought back while the next is computed.
+that comes with a model is ever run). Threads have pictures decoded beside the network (`model.encoders.decoders`); on a
+card, tokens of one batch are brought back while the next is computed.
 
 Shape legend: B images, T tokens of one image, D dim.
 """
@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from model.encoders import efficientnet
-from model.encoders.pictures import read_picture
+from model.encoders.decoders import Decoder, Inline
 from model.errors import ContentError, ModelError
 
 DEFAULT = "efficientnet-lite0"
@@ -34,15 +34,24 @@ _ON_THEIR_WAY = 2  # batches whose tokens may be on their way from a card while 
 Read = NDArray[np.uint8] | ContentError
 
 
+class _Options(TypedDict):
+    device: str
+    batch_size: int
+    threads: int
+    decoder: Decoder | None
+
+
 class ImageEncoder:
     """Images as bytes -> tokens (T, D). Build it with `load`."""
 
     def __init__(
         self, name: str, network: Callable[[torch.Tensor], torch.Tensor], *, dim: int, side: int, device: str,
-        batch_size: int, threads: int = 0,
+        batch_size: int, threads: int = 0, decoder: Decoder | None = None,
     ) -> None:
         """`network`: uint8 pixels (B, side, side, 3) -> tokens (B, T, D). `threads` decode; 0: two beside a network on
-        the CPU, as many as there are cores, though not above 16, beside a card, which is that much faster."""
+        the CPU, as many as there are cores, though not above 16, beside a card, which is that much faster. `decoder`
+        None: this process decodes."""
+        self._decoder = decoder or Inline()
         self._network = network
         self._side = side
         self._device = torch.device(device)
@@ -53,9 +62,11 @@ class ImageEncoder:
 
     @classmethod
     def load(
-        cls, path_or_name: str = DEFAULT, *, device: str = "cpu", batch_size: int = 16, threads: int = 0
+        cls, path_or_name: str = DEFAULT, *, device: str = "cpu", batch_size: int = 16, threads: int = 0,
+        decoder: Decoder | None = None,
     ) -> ImageEncoder:
         """Load the default, a local folder or a hub name. Raises ModelError when it cannot be loaded."""
+        options: _Options = {"device": device, "batch_size": batch_size, "threads": threads, "decoder": decoder}
         if path_or_name == DEFAULT:
             module = _efficientnet(default_path()).to(device)
 
@@ -63,20 +74,19 @@ class ImageEncoder:
                 return module(efficientnet.scale(pixels)).flatten(2).transpose(1, 2)  # type: ignore[no-any-return]
 
             name = f"{DEFAULT}-{fingerprint(module)}"
-            return cls(name, grid, dim=efficientnet.DIM, side=efficientnet.SIDE, device=device, batch_size=batch_size,
-                       threads=threads)
-        return cls._from_hugging_face(path_or_name, device=device, batch_size=batch_size, threads=threads)
+            return cls(name, grid, dim=efficientnet.DIM, side=efficientnet.SIDE, **options)
+        return cls._from_hugging_face(path_or_name, options)
 
     @classmethod
-    def _from_hugging_face(cls, source: str, *, device: str, batch_size: int, threads: int) -> ImageEncoder:
+    def _from_hugging_face(cls, source: str, options: _Options) -> ImageEncoder:
         import transformers  # slow to import, and wanted only here
 
         library: Any = transformers  # untyped
-        local = Path(source).is_dir()
-        options = {"local_files_only": local, "trust_remote_code": False}
+        local, device = Path(source).is_dir(), options["device"]
+        safe = {"local_files_only": local, "trust_remote_code": False}
         try:
-            mean_of, deviation_of = _scaling(library, source, options)
-            model = library.AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **options)
+            mean_of, deviation_of = _scaling(library, source, safe)
+            model = library.AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **safe)
         except (OSError, ValueError) as error:
             raise ModelError(f"the image encoder {Path(source).name} cannot be loaded: {error}") from error
         vision: Any = getattr(model, "vision_model", model).eval().requires_grad_(False).to(device)
@@ -90,7 +100,7 @@ class ImageEncoder:
 
         name = f"{Path(source).name if local else source.replace('/', '--')}-{fingerprint(vision)}"
         side, dim = int(config.image_size), int(config.hidden_size)
-        return cls(name, patches, dim=dim, side=side, device=device, batch_size=batch_size, threads=threads)
+        return cls(name, patches, dim=dim, side=side, **options)
 
     def encode(self, images: Sequence[bytes]) -> list[NDArray[np.float16] | ContentError]:
         """Tokens (T, D) of each image, in order; for one that cannot be read the error that says why.
@@ -123,7 +133,7 @@ class ImageEncoder:
 
     def _read(self, data: bytes) -> Read:
         try:
-            return read_picture(data, self._side)
+            return self._decoder.picture(data, size=self._side)
         except ContentError as error:
             return error
 

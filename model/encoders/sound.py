@@ -18,8 +18,9 @@ import torch
 from numpy.typing import NDArray
 
 from model.encoders import whisper
+from model.encoders.decoders import Decoder, Inline
 from model.encoders.image import fingerprint
-from model.encoders.recordings import RATE, read_sound
+from model.encoders.recordings import RATE
 from model.errors import ContentError, ModelError
 
 DEFAULT = "whisper-tiny"
@@ -43,8 +44,11 @@ class SoundEncoder:
     def __init__(
         self, name: str, spectrogram: Callable[[NDArray[np.float32]], torch.Tensor],
         network: Callable[[torch.Tensor], torch.Tensor], *, dim: int, device: str,
+        decoder: Decoder | None = None,
     ) -> None:
-        """`spectrogram`: one window of samples -> (M, frames); `network`: (B, M, frames) -> tokens (B, T, D)."""
+        """`spectrogram`: one window of samples -> (M, frames); `network`: (B, M, frames) -> tokens (B, T, D); `decoder`
+        None: this process decodes."""
+        self._decoder = decoder or Inline()
         self._spectrogram = spectrogram
         self._network = network
         self._device = torch.device(device)
@@ -52,7 +56,9 @@ class SoundEncoder:
         self.id = name
 
     @classmethod
-    def load(cls, path_or_name: str = DEFAULT, *, device: str = "cpu") -> SoundEncoder:
+    def load(
+        cls, path_or_name: str = DEFAULT, *, device: str = "cpu", decoder: Decoder | None = None
+    ) -> SoundEncoder:
         """Load the default, or a Whisper-like model from a local folder or hub name. Raises ModelError."""
         import transformers  # slow to import, and wanted only here
 
@@ -79,7 +85,7 @@ class SoundEncoder:
 
         return cls(
             f"{name}-{fingerprint(encoder)}", spectrogram, lambda mel: encoder(mel).last_hidden_state,
-            dim=int(encoder.config.d_model), device=device,
+            dim=int(encoder.config.d_model), device=device, decoder=decoder,
         )  # fmt: skip
 
     def encode(self, recordings: Sequence[bytes]) -> list[Heard | ContentError]:
@@ -87,7 +93,7 @@ class SoundEncoder:
         found: list[Heard | ContentError] = []
         for data in recordings:
             try:
-                found.append(self._hear(read_sound(data)))
+                found.append(self._hear(self._decoder.sound(data)))
             except ContentError as error:
                 found.append(error)
         return found

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.encoders.decoders import Decoder, Inline
 from model.encoders.image import ImageEncoder
-from model.encoders.recordings import read_frames
 from model.errors import ContentError
 
 FRAMES = 16
@@ -33,7 +33,9 @@ class Seen:
 class VideoEncoder:
     """Videos as bytes -> `Seen`."""
 
-    def __init__(self, images: ImageEncoder, *, frames: int = FRAMES) -> None:
+    def __init__(self, images: ImageEncoder, *, frames: int = FRAMES, decoder: Decoder | None = None) -> None:
+        """`decoder` None: this process decodes."""
+        self._decoder = decoder or Inline()
         self._images = images
         self._frames = frames
         self.dim = images.dim
@@ -44,7 +46,7 @@ class VideoEncoder:
         found: list[Seen | ContentError] = []
         for data in videos:
             try:
-                frames = read_frames(data, frames=self._frames, side=self._images.side)
+                frames = self._decoder.frames(data, frames=self._frames, side=self._images.side)
             except ContentError as error:
                 found.append(error)
                 continue

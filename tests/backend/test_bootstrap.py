@@ -12,6 +12,7 @@ from backend.bootstrap import build_queue, build_services, build_supervisor, dev
 from backend.ports import utc_now
 from backend.records import JobKind
 from backend.settings import Settings
+from model.encoders.decoders import Inline
 from tests.backend.encoders import WordHashEncoder
 
 
@@ -69,7 +70,7 @@ def test_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_encoder_that_ships_along_is_the_default(tmp_path: Path) -> None:
-    encoder = bootstrap.load_encoder(Settings(data_dir=tmp_path))
+    encoder = bootstrap.load_encoder(Settings(data_dir=tmp_path), Inline())
     assert encoder.dim == 384
     (tokens,) = encoder.encode(["hello"])
     assert tokens.shape[1] == 384

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from backend.errors import ClientError, NotFound, NotReady
+from backend.errors import ClientError, MediaError, NotFound, NotReady
 from backend.labeling import parse_config
 from backend.labeling.content import Content, unpack
 from backend.masking import masked
@@ -31,7 +31,8 @@ from backend.services.prediction import trained_on
 from backend.services.served import as_votes
 from backend.services.statistics.subject import label_text
 from backend.services.task_encoder import Reader
-from model.errors import ModelError
+from model.encoders.decoders import Decoder
+from model.errors import ContentError, ModelError
 from model.spaces import SingleChoice
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 AT_ONCE, MOST_ANNOTATORS = 6, 12  # annotators side by side: unless they are named, and at most
 PATIENCE_S = 8.0  # of a request
 QUEUE_S = 0.5  # for an explanation that is being made for somebody else
+WHOLE = (0.0, 0.0, 100.0, 100.0, 0.0)  # the box around everything
 _REMEMBERED = 32  # explanations: a page asks again for each of its pictures
 Tokens = NDArray[np.float16]
 
@@ -51,12 +53,13 @@ class Explanations:
 
     def __init__(
         self, *, store: Store, features: Features, registry: Registry, reader: Callable[[], Reader],
-        clock: Clock = utc_now, seconds: Callable[[], float] = time.monotonic,
+        decoder: Decoder, clock: Clock = utc_now, seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._features = features
         self._registry = registry
         self._reader = reader
+        self._decoder = decoder
         self._clock = clock
         self._seconds = seconds
         self._one = threading.Lock()
@@ -99,12 +102,19 @@ class Explanations:
             self._one.release()
 
     def picture(self, project: Project, task_id: int, piece: int) -> bytes:
-        """The file of one image of a task. Raises NotFound, MediaError."""
+        """One image of a task as people see it, as a small PNG. Raises NotFound, MediaError."""
         content = self._content(project, self._task(project, task_id))
         images = [medium for medium in content.media if medium.modality == "image"]
         if not 0 <= piece < len(images):
             raise NotFound(f"Task {task_id} has no image {piece}.")
-        return self._reader().read(images[piece].address, task=task_id)
+        file = self._reader().read(images[piece].address, task=task_id)
+        try:
+            (small,) = self._decoder.crops(file, [WHOLE])
+        except ContentError as error:
+            raise MediaError(str(error)) from error
+        if isinstance(small, ContentError):
+            raise MediaError(str(small))
+        return small
 
     def refresh(self, project_key: str, progress: Progress) -> int | None:
         """Find the words that move each annotator's labels, where the published version has none yet; a job does so.

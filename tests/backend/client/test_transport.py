@@ -248,6 +248,12 @@ def test_an_answer_that_is_too_large_is_not_read_to_its_end() -> None:
     assert "more than 1 MB" in str(error) and not error.retry
 
 
+def test_an_answer_that_grows_when_it_is_parsed_is_refused() -> None:
+    with serving(lambda request: Answer(body=[[]] * 250_000)) as server:  # 1 MB, 18 MB as lists
+        error = error_of(Transport(server.url, LEGACY, most_bytes=2**20))
+    assert "4 MB of memory" in str(error) and not error.retry
+
+
 def test_a_deadline_ends_with_its_exchange() -> None:
     """The connection stays in the pool: the watch of an answered request must not cut the next one."""
     with serving(lambda request: Answer(body=1, delay_s=0.4)) as server:

@@ -24,6 +24,7 @@ from backend.services.explanation.service import Explanations
 from backend.services.gaps.service import GapFilling
 from backend.services.ranking_verdicts import JudgedRankings, judged_rankings, ranking_votes
 from model.ranking_model import RankingModel, fit_rankings
+from tests.backend.encoders import AsIs
 from tests.backend.services import politeness
 from tests.backend.services.shelf import PredictionShelf
 from tests.backend.services.test_rankings import CONFIG, votes_of
@@ -141,7 +142,8 @@ def test_the_command_shows_orders(shop: Workshop) -> None:
 def test_what_needs_a_network_says_that_there_is_none(shop: Workshop) -> None:
     project = shop.store.projects.get(KEY)
     assert project is not None
-    explanations = Explanations(store=shop.store, features=shop.features, registry=shop.registry, reader=nobody)
+    explanations = Explanations(store=shop.store, features=shop.features, registry=shop.registry, decoder=AsIs(),
+                                reader=nobody)
     with pytest.raises(ClientError, match="predicts orders from rankings alone"):
         explanations.task(project, 85)
     gaps = GapFilling(store=shop.store, label_studio=cast(LabelStudio, PredictionShelf()), features=shop.features,

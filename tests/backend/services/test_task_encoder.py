@@ -16,6 +16,7 @@ from backend.labeling.content import Content, Medium, modalities_of, pack
 from backend.services.features import Features
 from backend.services.task_encoder import TaskEncoder
 from model.encoders import FallibleEncoder
+from model.encoders.decoders import Inline
 from model.encoders.layout import MODALITIES
 from model.encoders.sound import Heard
 from model.errors import ContentError
@@ -85,7 +86,8 @@ def files() -> Files:
 
 def encoder(files: Files, clock: Clock | None = None) -> TaskEncoder:
     return TaskEncoder(
-        Words(), reader=files, images=Pictures, sounds=Sounds, names="pictures+sounds", seconds=clock or Clock()  # type: ignore[arg-type]
+        Words(), reader=files, decoder=Inline(), images=Pictures, sounds=Sounds, names="pictures+sounds",  # type: ignore[arg-type]
+        seconds=clock or Clock(),
     )
 
 
@@ -207,7 +209,8 @@ class Fragile(Pictures):
 def test_whatever_one_file_does_only_that_file_fails(caplog: pytest.LogCaptureFixture) -> None:
     files = Unlucky(cat=b"cat", trap=b"trap", horse=b"horse")
     mixed = TaskEncoder(
-        Words(), reader=files, images=Fragile, sounds=Sounds, names="x", seconds=Clock())  # type: ignore[arg-type]
+        Words(), reader=files, decoder=Inline(), images=Fragile, sounds=Sounds, names="x",  # type: ignore[arg-type]
+        seconds=Clock())
     odd, trap, *whole = (content("a", ("image", name)) for name in ("7-schön", "trap", "cat", "horse"))
     tokens = mixed.encode([odd, whole[0], trap, whole[1]])
     assert [len(one) for one in tokens] == [1, 5, 1, 5]

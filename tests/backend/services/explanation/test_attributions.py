@@ -12,6 +12,7 @@ import pytest
 
 from backend.services.explanation.attributions import KIND, read_attributions, refresh, word_of
 from backend.services.explanation.service import Explanations
+from tests.backend.encoders import AsIs
 from tests.backend.services.politeness import KEY
 from tests.backend.services.workshop import Workshop, silent, workshop_of
 
@@ -19,8 +20,8 @@ CONTROL = "politeness"
 
 
 def explanations(shop: Workshop) -> Explanations:
-    return Explanations(store=shop.store, features=shop.features, registry=shop.registry, clock=shop.clock,
-                        reader=lambda: None)  # type: ignore[arg-type,return-value]
+    return Explanations(store=shop.store, features=shop.features, registry=shop.registry, decoder=AsIs(),
+                        clock=shop.clock, reader=lambda: None)  # type: ignore[arg-type,return-value]
 
 
 @pytest.fixture(scope="module")

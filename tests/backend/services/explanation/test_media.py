@@ -17,7 +17,7 @@ from backend.services.features import Features
 from backend.services.task_encoder import TaskEncoder
 from model.encoders.sound import Heard
 from model.errors import ContentError
-from tests.backend.encoders import WordHashEncoder
+from tests.backend.encoders import AsIs, WordHashEncoder
 from tests.backend.services.politeness import KEY, START, annotation, vote
 from tests.backend.services.workshop import HASTY, Workshop, workshop
 
@@ -58,7 +58,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     folder: Path = tmp_path_factory.mktemp("media")
     made = workshop(folder, ladder=HASTY)
     made.features.close()
-    encoder = TaskEncoder(WordHashEncoder(dim=8), reader=Files(), images=Pictures, sounds=Sounds, names="small")  # type: ignore[arg-type]
+    encoder = TaskEncoder(WordHashEncoder(dim=8), reader=Files(), decoder=AsIs(), images=Pictures,  # type: ignore[arg-type]
+                          sounds=Sounds, names="small")  # type: ignore[arg-type]
     features = Features(encoder_factory=lambda: encoder, folder=folder / "features", max_mb=16)
     shop = replace(made, features=features)
     shop.store.projects.ensure(KEY, label_config=CONFIG)
@@ -69,7 +70,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 
 
 def test_words_cells_and_moments_of_one_task(shop: Workshop) -> None:
-    service = Explanations(store=shop.store, features=shop.features, registry=shop.registry, reader=Files)
+    service = Explanations(store=shop.store, features=shop.features, registry=shop.registry, reader=Files,
+                           decoder=AsIs())
     project = shop.store.projects.get(KEY)
     assert project is not None
     found = service.task(project, 3)
@@ -87,7 +89,8 @@ def test_words_cells_and_moments_of_one_task(shop: Workshop) -> None:
 
 def test_a_task_whose_file_is_missing_is_not_explained(shop: Workshop) -> None:
     """Its tokens are used, but not kept: nothing is fetched in a request."""
-    service = Explanations(store=shop.store, features=shop.features, registry=shop.registry, reader=Files)
+    service = Explanations(store=shop.store, features=shop.features, registry=shop.registry, reader=Files,
+                           decoder=AsIs())
     data = {"text": "new", "image": "http://h/new", "audio": "http://h/s"}
     task = TaskSnapshot(task=Task(id=99, data=data, updated_at=START), annotations=[], votes=())
     shop.store.tasks.take_over(KEY, [task])

@@ -17,7 +17,7 @@ from backend.services.features import Features
 from model.explain.explanation import Explained
 from model.numbers import number_bins
 from model.spaces import Value
-from tests.backend.encoders import WordHashEncoder
+from tests.backend.encoders import AsIs, WordHashEncoder
 from tests.backend.services.politeness import KEY, START, snapshot
 from tests.backend.services.workshop import Workshop, workshop_of
 
@@ -42,7 +42,8 @@ def shop(learned: Path, tmp_path: Path) -> Iterator[Workshop]:
 
 
 def explanations(shop: Workshop, **more: Any) -> Explanations:
-    return Explanations(store=shop.store, features=shop.features, registry=shop.registry, reader=Shelf, **more)
+    return Explanations(store=shop.store, features=shop.features, registry=shop.registry, reader=Shelf,
+                        decoder=AsIs(), **more)
 
 
 def project(shop: Workshop) -> Any:
@@ -134,7 +135,7 @@ def test_another_encoder_of_words_is_told(shop: Workshop) -> None:
 
     shop.features.close()
     features = Features(encoder_factory=Letters, folder=shop.settings.data_dir / "features", max_mb=16)
-    service = Explanations(store=shop.store, features=features, registry=shop.registry, reader=Shelf)
+    service = Explanations(store=shop.store, features=features, registry=shop.registry, decoder=AsIs(), reader=Shelf)
     with pytest.raises(NotReady, match="encoder was changed"):
         service.task(project(shop), 1)
     features.close()
@@ -149,7 +150,7 @@ def test_an_encoder_that_cannot_say_where_its_tokens_stand(shop: Workshop) -> No
 
     shop.features.close()
     features = Features(encoder_factory=Mute, folder=shop.settings.data_dir / "features", max_mb=16)
-    service = Explanations(store=shop.store, features=features, registry=shop.registry, reader=Shelf)
+    service = Explanations(store=shop.store, features=features, registry=shop.registry, decoder=AsIs(), reader=Shelf)
     with pytest.raises(ClientError, match="does not say where its tokens stand"):
         service.task(project(shop), 1)
     features.close()
