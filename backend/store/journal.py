@@ -4,8 +4,9 @@ One line an entry: its CRC-32 in hex, a space, the entry as JSON. Several proces
 folder that is held for one line only, and flush before they answer. A line that a crash cut off, or that is damaged,
 is counted and left out: `take` says so, and all projects are compared then.
 
-Invariants: the file is at most `MOST_BYTES` long; where that is not enough, the marks of whole projects become one
-entry each ("all": every task is read again). Nothing is removed before it was taken in; twice does no harm.
+Invariants: the file is at most `MOST_BYTES` long, and so is the one that is set aside to be taken in; where that is not
+enough, the marks of whole projects become one entry each ("all": every task is read again). Nothing is removed before
+it was taken in; twice does no harm.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Journal:
         with self._locked(0.0, "taking", quiet=True) as mine:
             if not mine:
                 return 0
-            if self._size():
+            if self._size() and next(self._aside(), None) is None:  # else each try in vain would set one more aside
                 with self._locked(TAKE_S):
                     os.replace(self._file, self._folder / f"aside-{time.time_ns()}")
             paths = sorted(self._aside())
