@@ -15,6 +15,7 @@ import hmac
 import logging
 import time
 import uuid
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from flask import Flask, Response, g, jsonify, request
@@ -28,6 +29,7 @@ from backend.routes.hosts import Hosts
 from backend.routes.same_origin import Forbidden, check_foreign
 from backend.services.webhook_check import SECRET_HEADER
 from backend.settings import Settings
+from backend.store.patience import AWAY, patience, why
 from backend.telemetry import Metrics
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+PATIENCE_S = 1.0  # for locks of the database, in all transactions of a request together
 OPEN_ROUTES = frozenset({"/health"})
 FOR_PROGRAMS = frozenset({"ml", "webhook", "legacy", "metrics"})  # blueprints to which no link leads people
 QUIET_ROUTES = frozenset({  # asked every few seconds
@@ -58,12 +61,27 @@ def create_app(services: Services, backend: PolyvoxBackend | None = None) -> Fla
     app.json.sort_keys = False  # type: ignore[attr-defined]
     metrics = Metrics(services.store)
     app.extensions[EXTENSION] = Context(services=services, backend=backend, metrics=metrics)
+    _be_impatient(app)
     _guard(app, services.settings)
     _measure(app, metrics)
     _answer_errors(app)
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint)
     return app
+
+
+def _be_impatient(app: Flask) -> None:
+    """No request waits for the database much longer than whoever asked waits for the request."""
+
+    @app.before_request
+    def begin() -> None:
+        g.patience = ExitStack()
+        g.patience.enter_context(patience(PATIENCE_S))
+
+    @app.teardown_request
+    def end(_: BaseException | None) -> None:
+        if "patience" in g:
+            g.patience.close()
 
 
 def _guard(app: Flask, settings: Settings) -> None:
@@ -162,6 +180,15 @@ def _answer_errors(app: Flask) -> None:
         if "Allow" in original.headers:
             response.headers["Allow"] = original.headers["Allow"]
         return response
+
+    def away(error: Exception) -> Response:
+        logger.warning("%s %s: the database %s", request.method, _route(), why(error))
+        response = _error(f"The database {why(error)}, so this cannot be answered now; try again in a moment.", 503)
+        response.headers["Retry-After"] = "5"
+        return response
+
+    for each in AWAY:
+        app.register_error_handler(each, away)
 
     @app.errorhandler(Exception)
     def failed(error: Exception) -> Response:

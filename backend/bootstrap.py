@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from backend.services.features import Features
     from backend.services.gaps.service import GapFilling
     from backend.services.ingest import Ingest
+    from backend.services.late_writes import LateWrites
     from backend.services.prediction import Prediction
     from backend.services.reconcile import Reconciler
     from backend.services.statistics import Statistics
@@ -68,6 +69,7 @@ class Services:
     gaps: GapFilling
     triggers: Triggers
     alive: Alive
+    late: LateWrites
     clock: Clock
 
     def close(self) -> None:
@@ -116,13 +118,17 @@ def _wired(
     from backend.services.explanation.service import Explanations
     from backend.services.gaps.service import GapFilling
     from backend.services.ingest import Ingest
+    from backend.services.late_writes import LateWrites
     from backend.services.prediction import Prediction
     from backend.services.reconcile import Reconciler
     from backend.services.statistics import Statistics
     from backend.services.training import Training
     from backend.services.triggers import Triggers
+    from backend.store.journal import Journal
 
-    prediction = Prediction(store=store, features=features, registry=registry, settings=settings, clock=clock)
+    late = LateWrites(store, Journal(settings.data_dir / "journal"))
+    prediction = Prediction(
+        store=store, features=features, registry=registry, settings=settings, clock=clock, late=late)
     drafts = Drafts(
         store=store, label_studio=label_studio, features=features, prediction=prediction,
         tokens=annotator_tokens(settings, store, clock=clock), open_desk=desk_opener(settings), settings=settings,
@@ -134,7 +140,8 @@ def _wired(
         label_studio=label_studio,
         features=features,
         registry=registry,
-        ingest=Ingest(store=store, label_studio=label_studio, settings=settings, clock=clock),
+        late=late,
+        ingest=Ingest(store=store, label_studio=label_studio, settings=settings, clock=clock, late=late),
         reconciler=Reconciler(store=store, label_studio=label_studio, settings=settings, clock=clock),
         training=Training(store=store, features=features, registry=registry, settings=settings, clock=clock),
         prediction=prediction,
@@ -154,7 +161,7 @@ def _wired(
             clock=clock,
         ),
         alive=Alive(settings.label_studio_url),
-        triggers=Triggers(store=store, settings=settings, clock=clock, seconds=seconds),
+        triggers=Triggers(store=store, settings=settings, clock=clock, seconds=seconds, take_in=late.try_to_take_in),
         clock=clock,
     )
 

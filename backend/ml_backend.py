@@ -38,6 +38,7 @@ from backend.protocol import (
 )
 from backend.records import Job, JobKind, JobState
 from backend.settings import Settings
+from backend.store.patience import AWAY, why
 
 if TYPE_CHECKING:
     from backend.bootstrap import Services
@@ -118,6 +119,15 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
             tasks, project = parse_tasks(list(tasks)), self._project_of(tasks)
             if project is None:
                 return [[] for _ in tasks]
+        try:
+            return self._answers(project, given, tasks, context)
+        except AWAY as error:  # whoever waits goes on without suggestions
+            logger.warning("predictions are not ready: the database %s", why(error))
+            return [[] for _ in tasks]
+
+    def _answers(
+        self, project: ProjectRef, given: str, tasks: Sequence[dict[str, Any]], context: Mapping[str, Any] | None,
+    ) -> list[list[Prediction]]:
         key = self._key(project)
         config = self.services.ingest.configured(key, given)
         if not config:

@@ -126,7 +126,7 @@ def overview(services: Services) -> Overview:
         at=now, label_studio_url=masked(settings.label_studio_url), connected=services.triggers.connected,
         answers=services.alive.answers(), projects=projects, problems=[
             *([copied] if copied else []), *problems.of_service(settings, jobs, now),
-            *told(services.store.stamps.notices(), now),
+            *told(services.store.stamps.notices(), now), *services.late.problems(),
             *problems.of_redis(settings, redis_answers(settings)),
         ],
     )

@@ -20,9 +20,12 @@ from typing import Any
 from backend.errors import ClientError, JobFailed, LabelStudioError, NotFound
 from backend.ports import Clock, LabelStudio, Progress, Store
 from backend.records import EVERY_TASK, Project
+from backend.services.late_writes import COMPARE, WEBHOOK_S, LateWrites
 from backend.services.looks import Looks
 from backend.services.reading import Reader, failed, key_of, matters, recovered
 from backend.settings import Settings
+from backend.store.journal import ALL, MARK, Entry
+from backend.store.patience import AWAY, patience, why
 
 MARKED_AT_MOST = 2000  # by one event: each mark is a row, and the annotator waits; a comparison finds all there is
 BATCH = 100  # tasks that are fetched, decoded and written at a time
@@ -50,8 +53,13 @@ class WebhookOutcome:
 class Ingest:
     """Events in, votes out."""
 
-    def __init__(self, *, store: Store, label_studio: LabelStudio, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, *, store: Store, label_studio: LabelStudio, settings: Settings, clock: Clock,
+        late: LateWrites | None = None,
+    ) -> None:
+        """`late` keeps what the database does not take in time; without it, an event waits and may fail."""
         self._store = store
+        self._late = late
         self._label_studio = label_studio
         self._settings = settings
         self._looks = Looks(store.jobs, clock)
@@ -60,6 +68,21 @@ class Ingest:
 
     def webhook(self, payload: object) -> WebhookOutcome:
         """Take in one event. Raises ClientError, with one sentence, for what is not an event."""
+        if self._late is None:
+            return self._webhook(payload)
+        try:
+            with patience(WEBHOOK_S):
+                return self._webhook(payload)
+        except AWAY as error:
+            found = waiting(_object(payload, "A webhook body"))
+            if found is None:
+                raise  # somebody pressed a button, and hears of it
+            self._late.keep([found])
+            return WebhookOutcome(
+                accepted=True, project=None, marked=len(found[2]) if found[0] == MARK else 0,
+                message=f"The database {why(error)}; this is kept until it can be taken in.")
+
+    def _webhook(self, payload: object) -> WebhookOutcome:
         body = _object(payload, "A webhook body")
         action = body.get("action")
         if not isinstance(action, str) or not _ACTION.fullmatch(action):
@@ -183,6 +206,27 @@ class Ingest:
             self._looks.ask(project.key)
         message = f"{action} names no project; all {len(projects)} known projects will be compared with Label Studio."
         return WebhookOutcome(accepted=True, project=None, marked=0, message=message)
+
+
+def waiting(body: Mapping[str, Any]) -> Entry | None:
+    """What an event asks for, without looking into the database; None for START_TRAINING, which no one keeps.
+
+    Raises ClientError for what is not an event.
+    """
+    action, raw = str(body.get("action")), body.get("project")
+    if action == START_TRAINING:
+        return None
+    key = key_of(raw) if isinstance(raw, Mapping) else None
+    if key is None or action in PROJECT_ACTIONS:
+        return [COMPARE, key or ""]
+    if action in DELETE_ACTIONS:  # they name annotations, and what these belonged to cannot be looked up
+        items = list(_items(body.get("annotations"), body.get("annotation")))
+        ids = {int(item["task"]) for item in items if _is_id(item.get("task"))}
+        return [MARK, key, sorted(ids)] if items and len(ids) == len(items) else [ALL, key]
+    ids = set(_task_ids(action, body))
+    if not ids:
+        raise ClientError(f"{action} names no task.")
+    return [MARK, key, sorted(ids)] if len(ids) <= MARKED_AT_MOST else [ALL, key]
 
 
 def _task_ids(action: str, body: Mapping[str, Any]) -> Iterator[int]:

@@ -31,6 +31,7 @@ from backend.registry import Loaded, Registry
 from backend.services.explanation.regions import with_attention
 from backend.services.features import Features
 from backend.services.kept_answers import KeptAnswers, MadeFrom
+from backend.services.late_writes import ARM, SHOWN, LateWrites
 from backend.services.newcomers import Newcomers
 from backend.services.overrides import settings_of
 from backend.services.rankings import with_rankings
@@ -48,6 +49,7 @@ from backend.services.served import (
 )
 from backend.services.together import Together, WaitedTooLong
 from backend.settings import Settings
+from backend.store.patience import AWAY
 from model.errors import ModelError
 
 if TYPE_CHECKING:
@@ -64,9 +66,11 @@ class Prediction:
 
     def __init__(
         self, *, store: Store, features: Features, registry: Registry, settings: Settings, clock: Clock,
-        seconds: Callable[[], float] = time.monotonic,
+        seconds: Callable[[], float] = time.monotonic, late: LateWrites | None = None,
     ) -> None:
+        """`late` keeps what the database does not take in time."""
         self._store = store
+        self._late = late
         self._features = features
         self._registry = registry
         self._settings = settings
@@ -221,8 +225,17 @@ class Prediction:
         whole = {task_id for task_id in task_ids if self.task_withheld(project, task_id)}
         visible = set(task_ids) - whole
         pairs = [pair for pair in arm if pair[0] in visible] + [(task_id, WHOLE_TASK) for task_id in sorted(whole)]
-        self._store.votes.log_arm(project.key, pairs, version=name)
-        self._store.deliveries.remember_shown(project.key, sorted(visible), at=self._clock())
+        at = self._clock()
+        try:
+            self._store.votes.log_arm(project.key, pairs, version=name)
+            self._store.deliveries.remember_shown(project.key, sorted(visible), at=at)
+        except AWAY:
+            entries: list[list[Any]] = [
+                [ARM, project.key, name, [list(pair) for pair in pairs]],
+                [SHOWN, project.key, sorted(visible), at.isoformat()],
+            ]
+            if self._late is None or not self._late.keep(entries, in_memory=False):
+                raise
 
     def _who_wants(
         self, project: Project, tasks: Sequence[Mapping[str, Any]], votes: Sequence[StoredVote],

@@ -258,11 +258,14 @@ class Triggers:
 
     def __init__(
         self, *, store: Store, settings: Settings, clock: Clock, seconds: Callable[[], float] = time.monotonic,
+        take_in: Callable[[], None] = lambda: None,
     ) -> None:
+        """`take_in` brings what web requests could not write into the database; called at each tick."""
         self._store = store
         self._settings = settings
         self._clock = clock
         self._seconds = seconds
+        self._take_in = take_in
         self._instants = Instants(clock, seconds=seconds)
         self._watch = ClockWatch(store=store, clock=clock, seconds=seconds)
         self._started = seconds()
@@ -272,6 +275,7 @@ class Triggers:
 
     def tick(self) -> list[Job]:
         """Queue what is due in every project; returns the jobs queued. Rows of old jobs go now and then."""
+        self._take_in()
         self._watch.look()
         self._prune()
         return [job for project in self._store.projects.all() for job in self.tick_project(project)]

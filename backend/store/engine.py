@@ -24,6 +24,7 @@ from sqlalchemy.exc import ArgumentError
 
 from backend.errors import NotFound, SettingsError
 from backend.ports import Clock
+from backend.store.patience import left_ms
 from backend.store.schema import projects
 
 BUSY_TIMEOUT_MS = 30_000
@@ -84,6 +85,8 @@ class Database:
     def write(self) -> Iterator[Connection]:
         """A transaction that commits as a whole at the end of the block, or not at all."""
         with self._write_engine.begin() as connection:
+            if self.engine.dialect.name != "sqlite" and (wait_ms := left_ms(BUSY_TIMEOUT_MS)) < BUSY_TIMEOUT_MS:
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait_ms}")
             yield connection
 
     def now_us(self) -> int:
@@ -159,4 +162,8 @@ def _prepare_sqlite(dbapi_connection: Any, _record: object) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     write = connection.get_execution_options().get("polyvox_write", False)
+    wait_ms = left_ms(BUSY_TIMEOUT_MS)
+    if connection.info.get("wait_ms", BUSY_TIMEOUT_MS) != wait_ms:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms}")
+        connection.info["wait_ms"] = wait_ms
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

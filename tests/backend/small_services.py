@@ -10,10 +10,12 @@ from typing import Any, cast
 from backend.bootstrap import Services
 from backend.client.alive import Alive
 from backend.ports import Clock, Progress, utc_now
+from backend.services.late_writes import LateWrites
 from backend.services.statistics import Statistics
 from backend.services.triggers import Triggers
 from backend.settings import Settings
 from backend.store import open_store
+from backend.store.journal import Journal
 
 Work = Callable[[str, Progress], Mapping[str, Any]]
 CONFIG = (
@@ -77,5 +79,6 @@ def small_services(
         gaps=cast(Any, Doing(nothing, [])),
         statistics=Statistics(store=store, registry=cast(Any, NoEvidence()), settings=chosen, clock=clock,
                               features=cast(Any, None)),
-        alive=Alive(""), triggers=Triggers(store=store, settings=chosen, clock=clock), clock=clock,
+        alive=Alive(""), late=LateWrites(store, Journal(folder / "journal")),
+        triggers=Triggers(store=store, settings=chosen, clock=clock), clock=clock,
     )

@@ -20,10 +20,12 @@ from flask.testing import FlaskClient
 from backend.app import create_app
 from backend.errors import NotFound
 from backend.services.gaps.service import GapFilling
+from backend.services.late_writes import LateWrites
 from backend.services.statistics import Statistics
 from backend.services.triggers import Triggers
 from backend.settings import Settings
 from backend.store import open_store
+from backend.store.journal import Journal
 from tests.backend.web.explanations import SmallExplanations
 
 ROOT = Path(__file__).parents[3]
@@ -112,7 +114,7 @@ def make_services(folder: Path, migrated: Path | None = None, **overrides: Any) 
         problem=lambda project: "", evidence=lambda version: None, published=lambda project: None)
     return SimpleNamespace(
         settings=settings, store=store, ingest=SmallIngest(store), prediction=SmallPrediction(), clock=lambda: NOW,
-        alive=SimpleNamespace(answers=lambda: True),
+        alive=SimpleNamespace(answers=lambda: True), late=LateWrites(store, Journal(folder / "journal")),
         triggers=Triggers(store=store, settings=settings, clock=lambda: NOW),
         registry=registry, explanations=SmallExplanations(store),
         gaps=GapFilling(store=store, label_studio=None, features=None, registry=registry, settings=settings,

@@ -62,7 +62,7 @@ def test_what_is_not_ready_shows_the_votes_and_asks_again(site):
     client = site()
     client.services.explanations.ready = False
     page = text(client, PAGE)
-    assert "not encoded yet" in page and "annotator4@example.org" in page and "<bdi>Neutral</bdi>" in page
+    assert "not encoded yet" in page and "annotator4@<wbr>example.org" in page and "<bdi>Neutral</bdi>" in page
     assert 'data-again="?"' in page and 'http-equiv="refresh"' in page
     assert client.get(PAGE).headers["Cache-Control"] == "no-store"
     client.services.explanations.ready = True
