@@ -14,7 +14,9 @@ same votes:
     version          the same, calibrated: what is delivered
 
 Gap: mean distance between stated and true over ten bins, weighted by tasks. Beyond: the most that a bin of 20 tasks or
-more lies outside its 95 % interval. The table holds both, and the accuracy of the label, with the targets (3 points).
+more lies outside its 95 % interval. By chance: the mean gap of somebody who states the same and is right just as often,
+since few tasks a bin have a gap of their own. The table holds these, the accuracy of the label, and the targets (3
+points).
 """
 
 from __future__ import annotations
@@ -164,12 +166,19 @@ def beyond(bins: Sequence[Bin]) -> float:
     return max((each.beyond for each in bins if each.labels >= FEWEST), default=0.0)
 
 
+def by_chance(stated: Floats, *, draws: int = 200) -> float:
+    """The mean gap where each of these confidences (B,) is true."""
+    rng = np.random.default_rng(0)
+    return float(np.mean([weighted_gap(reliability(stated, (rng.random(len(stated)) < stated).astype(np.float64)))
+                          for _ in range(draws)]))
+
+
 def report(rows: Sequence[Mapping[str, Any]]) -> str:
     """The Markdown page."""
     ways = [way for way in WAYS if way in rows[0]["ways"]]
     lines = ["# Is the confidence of the consensus true?", "",
-             "Made by `python -m benchmarks.consensus`; its first lines say what is measured. In each cell: gap / "
-             "beyond in points, then the share of labels that are the majority.", "",
+             "Made by `python -m benchmarks.consensus`; its first lines say what is measured. In each cell: gap "
+             "(by chance) / beyond in points, then the share of labels that are the majority.", "",
              f"| project | tasks | seen of panel | {' | '.join(ways)} |", "| --- " * (3 + len(ways)) + "|"]
     for row in rows:
         cells = [_cell(row["ways"][way]) for way in ways]
@@ -193,7 +202,9 @@ def report(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _cell(about: Mapping[str, Any]) -> str:
     bins = bins_of(about)
-    return f"{100 * weighted_gap(bins):.1f} / {100 * beyond(bins):.1f}, {np.mean(about['right']):.1%}"
+    chance = by_chance(np.array(about["stated"]))
+    return (f"{100 * weighted_gap(bins):.1f} ({100 * chance:.1f}) / {100 * beyond(bins):.1f}, "
+            f"{np.mean(about['right']):.1%}")
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
