@@ -98,7 +98,7 @@ class Registry:
     def _problem_of(self, version: Version) -> str:
         if not self._known_damaged(version):
             return ""
-        return f"The checkpoint of version {version.name} is missing or damaged; an earlier version answers, if any."
+        return f"The checkpoint of version {version.name} is missing or damaged: start a training, or restore a backup."
 
     def save(
         self, project: str, ladder: Ladder, judgement: Judgement, figures: Mapping[str, Any], changes: int,

@@ -88,6 +88,7 @@ class ProjectView:
     dirty: int
     sync: SyncState
     published: Version | None
+    answering: Version | None  # the published one, or an earlier one where its checkpoint is missing
     versions: Sequence[Version]  # the last ones tried, published or not, newest first
     delivery: Delivery | None
     jobs: Sequence[Job]  # open ones, running first
@@ -149,7 +150,8 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
     return ProjectView(
         project=project, link=f"{base}/projects/{project.label_studio_id}/data" if base else "",
         votes=store.votes.counts(key), tasks=store.tasks.count(key), dirty=store.tasks.dirty_count(key), sync=sync,
-        published=published, versions=store.versions.recent(key, limit=VERSIONS_SHOWN),
+        published=published, answering=services.registry.current(key),
+        versions=store.versions.recent(key, limit=VERSIONS_SHOWN),
         delivery=store.deliveries.latest(key), jobs=jobs, settings=settings,
         delivers=services.triggers.delivers(project),
         figures=control_figures(published.figures) if published else (), problems=found,

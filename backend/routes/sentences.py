@@ -55,6 +55,11 @@ def answering(view: ProjectView, now: datetime) -> str:
         same = view.votes.classes == 1
         return "No version answers yet" + (": all votes say the same." if same else ".")
     name = view.published.name
+    if view.answering is None:
+        return (f"No version answers: the checkpoint of {name} is missing, and there is no earlier one. Until the next "
+                "training only votes count; start one now, or restore a backup.")
+    if view.answering.number != view.published.number:
+        return f"Version {view.answering.name} answers, since the checkpoint of {name} is missing or damaged."
     return f"Version {name} answers, published {ago(view.published.created_at, now)}{_delivered(view, name)}."
 
 

@@ -35,7 +35,7 @@ def view(*, votes=750, classes=3, changes=12, published=12, tried=(12,), setting
         "link": "", "tasks": 300, "dirty": 0, "sync": SyncState(last_success=NOW), "delivery": DELIVERED, "jobs": (),
         "votes": VoteCounts(total=votes, tasks_with_votes=150, annotators=5, classes=classes, last_change=NOW,
                             changes=changes),
-        "published": version(published) if published else None,
+        "published": version(published) if published else None, "answering": version(published) if published else None,
         "versions": [version(number, Verdict.PUBLISHED if number == published else Verdict.REJECTED)
                      for number in tried],
         "figures": control_figures(FIGURES), "settings": settings or Settings(), "delivers": True, "notes": (),
@@ -64,6 +64,9 @@ def job(kind, state, *, error="", in_s=0.0):
     (view(published=None, votes=12), "No version answers yet: the first training starts at 20 votes, 8 to go."),
     (view(published=None, classes=1), "No version answers yet: all votes say the same."),
     (view(published=None), "No version answers yet."),
+    (view(answering=None), "No version answers: the checkpoint of r12 is missing, and there is no earlier one. Until "
+                           "the next training only votes count; start one now, or restore a backup."),
+    (view(answering=version(11)), "Version r11 answers, since the checkpoint of r12 is missing or damaged."),
 ])
 def test_which_version_answers(shown, said):
     assert sentences.answering(shown, NOW) == said
