@@ -125,9 +125,17 @@ class LateWrites:
 
     def _drain(self) -> None:
         pause = threading.Event()
-        while self._memory or self._journal.waiting():
+        while self._more():
             pause.wait(RETRY_S)
             self.try_to_take_in()
+
+    def _more(self) -> bool:
+        """Whether something waits; if not, the thread ends, and whoever keeps more starts another."""
+        with self._lock:
+            more = bool(self._memory) or self._journal.waiting()
+            if not more:
+                self._thread = None
+            return more
 
     def try_to_take_in(self) -> None:
         """As `take_in`, for some seconds, and says in the log why it could not; nothing is raised."""
