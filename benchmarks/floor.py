@@ -9,7 +9,9 @@ seen, and where half of its votes are. Beside them stand, from the same training
 (half a vote more for each class) and pooled content with bias (mean tokens, penalty by inner folds).
 
 An annotator with at least 10 votes counts. They are *served worse* where the 95 % interval of the mean difference in
-log-loss to the better of the two, by task, lies above 0. The better one is picked with hindsight, so this is strict.
+log-loss to the better of the two, by task, lies above 0. The better one is picked with hindsight, so this is strict:
+the same share is told of the two themselves, and, as *picked elsewhere*, of what is served where the better one is
+picked by the other folds, as somebody would have to who served one of the two.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ from model.evaluate.problem import Problem, targets_of
 
 FOLDS = 3
 SETTINGS = {"unseen": 0.0, "half-visible": 0.5}
-WAYS = ("before", "after", "own frequencies", "pooled + bias")
+FLOOR = ("own frequencies", "pooled + bias")
+WAYS = ("before", "after", *FLOOR)
+ELSEWHERE = "after, picked elsewhere"
 _FEWEST = 10  # votes that an interval is made of
 Floats = NDArray[np.float64]
 
@@ -58,7 +62,7 @@ def job(folder: Path, name: str, fold: int, device: str, quick: bool) -> dict[st
     trained = targets_of(made.votes, whole.space, made.units, votes.annotators)
     table = frequencies_of(trained, len(votes.annotators))
     pooled = PooledBias().fit(made).predict(units, visible=None)
-    found: dict[str, Any] = {"project": name, "settings": {}}
+    found: dict[str, Any] = {"project": name, "fold": fold, "settings": {}}
     for setting, share in SETTINGS.items():
         seen = shown(whole, test, share, seed=0, fold=fold)
         rows = np.flatnonzero(test & ~seen)
@@ -93,7 +97,7 @@ def summary(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """setting -> group of projects -> figures."""
     found: dict[str, Any] = {}
     for setting in SETTINGS:
-        people = _people([(part["project"], part["settings"][setting]) for part in parts])
+        people = _people([(part["project"], part["fold"], part["settings"][setting]) for part in parts])
         groups = {"public sets": [each for each in people if not each["project"].startswith(DEMO)],
                   "simulated demos": [each for each in people if each["project"].startswith(DEMO)]}
         names = sorted({each["project"] for each in groups["public sets"]})
@@ -105,32 +109,35 @@ def summary(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _people(parts: Sequence[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
+def _people(parts: Sequence[tuple[str, int, dict[str, Any]]]) -> list[dict[str, Any]]:
     """One row for each annotator of each project who has enough votes."""
     by: dict[tuple[str, str], dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    for name, part in parts:
+    for name, fold, part in parts:
         for row, who in enumerate(part["annotator"]):
             mine = by[name, who]
+            mine["fold"].append(fold)
             mine["task"].append(part["task"][row])
             for way in WAYS:
                 mine[f"loss {way}"].append(part["loss"][way][row])
                 mine[f"right {way}"].append(part["right"][way][row])
-    found = []
-    for (name, who), mine in by.items():
-        if len(mine["task"]) < _FEWEST:
-            continue
-        loss = {way: np.array(mine[f"loss {way}"]) for way in WAYS}
-        best = min(("own frequencies", "pooled + bias"), key=lambda way: float(loss[way].mean()))
-        task = np.unique(mine["task"], return_inverse=True)[1]
-        row: dict[str, Any] = {"project": name, "annotator": who, "votes": len(task), "best": best}
-        for way in ("before", "after"):
-            interval = paired_interval(loss[way] - loss[best], task)
-            row[f"worse {way}"] = bool(interval.low > 0.0)
-            row[f"gap {way}"] = float((loss[way] - loss[best]).mean())
-        for way in WAYS:
-            row[f"loss {way}"], row[f"right {way}"] = float(loss[way].mean()), float(np.mean(mine[f"right {way}"]))
-        found.append(row)
-    return found
+    return [_person(name, who, mine) for (name, who), mine in by.items() if len(mine["task"]) >= _FEWEST]
+
+
+def _person(name: str, who: str, mine: dict[str, list[Any]]) -> dict[str, Any]:
+    loss = {way: np.array(mine[f"loss {way}"]) for way in WAYS}
+    fold, task = np.array(mine["fold"]), np.unique(mine["task"], return_inverse=True)[1]
+    best = min(FLOOR, key=lambda way: float(loss[way].mean()))
+    picked = loss[FLOOR[0]].copy()
+    for each in np.unique(fold):
+        others = fold != each if (fold != each).any() else fold == each
+        picked[fold == each] = loss[min(FLOOR, key=lambda way: float(loss[way][others].mean()))][fold == each]
+    row: dict[str, Any] = {"project": name, "annotator": who, "votes": len(task), "best": best}
+    for way in WAYS:
+        row[f"worse {way}"] = way != best and bool(paired_interval(loss[way] - loss[best], task).low > 0.0)
+        row[f"gap {way}"] = float((loss[way] - loss[best]).mean())
+        row[f"loss {way}"], row[f"right {way}"] = float(loss[way].mean()), float(np.mean(mine[f"right {way}"]))
+    row[f"worse {ELSEWHERE}"] = bool(paired_interval(loss["after"] - picked, task).low > 0.0)
+    return row
 
 
 def _figures(people: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -143,8 +150,9 @@ def _figures(people: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return [round(float(each), 4) for each in (x.mean(), low, high)]
 
     found: dict[str, Any] = {"annotators": len(people)}
-    for way in ("before", "after"):
+    for way in (*WAYS, ELSEWHERE):
         found[f"served worse {way}"] = mean([each[f"worse {way}"] for each in people])
+    for way in ("before", "after"):
         found[f"gap {way}"] = mean([each[f"gap {way}"] for each in people])
     for what in ("loss", "right"):
         for way in WAYS:
@@ -157,17 +165,17 @@ def markdown(results: dict[str, Any]) -> str:
     lines = ["# Floor for each annotator", "", " ".join((__doc__ or "").split("\n\n")[2].split()), "",
              " ".join((__doc__ or "").split("\n\n")[3].split()), ""]
     for setting, groups in results.items():
-        lines += [f"## {setting}", "", "| | annotators | served worse: before | after | log-loss: before | after | "
-                  "after - before | own frequencies | pooled + bias | accuracy: before | after | after - before |",
-                  "|---|---|---|---|---|---|---|---|---|---|---|---|"]
+        lines += [f"## {setting}", "", "| | annotators | served worse: before | after | after, picked elsewhere | "
+                  "own frequencies | pooled + bias | log-loss: before | after | after - before | own frequencies | "
+                  "pooled + bias | accuracy: before | after | after - before |", "|---" * 15 + "|"]
         for name, row in groups.items():
             share = [f"{row[f'served worse {way}'][0]:.1%} ({row[f'served worse {way}'][1]:.1%} to "
-                     f"{row[f'served worse {way}'][2]:.1%})" for way in ("before", "after")]
+                     f"{row[f'served worse {way}'][2]:.1%})" for way in ("before", "after", ELSEWHERE, *FLOOR)]
             loss = [f"{row[f'loss {way}'][0]:.3f}" for way in ("before", "after")]
             right = [f"{row[f'right {way}'][0]:.1%}" for way in ("before", "after")]
             moved, hits = row["loss after - before"], row["right after - before"]
             lines.append(
-                f"| {name} | {row['annotators']} | {share[0]} | {share[1]} | {loss[0]} | {loss[1]} | "
+                f"| {name} | {row['annotators']} | {' | '.join(share)} | {loss[0]} | {loss[1]} | "
                 f"{moved[0]:+.3f} ({moved[1]:+.3f} to {moved[2]:+.3f}) | {row['loss own frequencies'][0]:.3f} | "
                 f"{row['loss pooled + bias'][0]:.3f} | {right[0]} | {right[1]} | "
                 f"{hits[0]:+.1%} ({hits[1]:+.1%} to {hits[2]:+.1%}) |")
