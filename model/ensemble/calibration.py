@@ -23,17 +23,16 @@ from model.spaces import Space, ValueKind
 Floats = NDArray[np.float64]
 _USUAL_VOTES = 3.0
 _FLOOR = 0.5 / 256  # of a probability that draws give: half of one among `consensus_samples`
-_WIDTH = np.array([0.3, 0.2, 0.5])  # standard deviations of the prior
 _BOUNDS = ((-1.5, 0.7), (-0.5, 0.5), (-7.0, -1.5))
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The map. As it stands it is the prior of a consensus from votes alone."""
+    """The map."""
 
-    sharpness: float = -0.02
-    by_votes: float = 0.02
-    doubt: float = -4.2
+    sharpness: float
+    by_votes: float
+    doubt: float
 
     def apply(self, space: Space, p: Floats, votes: NDArray[np.integer], open_: NDArray[np.bool_]) -> Floats:
         """Probabilities (B, C) of units with so many votes (B,), calibrated; several choices: class by class. What
@@ -44,6 +43,20 @@ class Calibration:
             flat = np.stack([1.0 - p.ravel(), p.ravel()], 1)
             q = _mapped(np.array(astuple(self)), flat, np.repeat(votes, p.shape[1]))[:, 1].reshape(p.shape)
         return np.where(open_, q, p)
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is thought of a map before any majority is known: normal in each number, from many simulated projects."""
+
+    centre: Calibration
+    width: tuple[float, float, float]  # standard deviations
+
+
+FROM_VOTES = Prior(Calibration(-0.02, 0.02, -4.2), (0.3, 0.2, 0.5))
+# Joint sampling is nearly calibrated by itself. Of a version few units are known that it never trained on, and they
+# show the majority of those who voted there: a map that follows them freely is further from the whole panel's.
+FROM_VERSION = Prior(Calibration(-0.05, 0.0, -6.0), (0.1, 0.05, 0.2))
 
 
 def undecided(
@@ -61,7 +74,7 @@ def undecided(
 
 
 def fit_calibration(
-    space: Space, p: Floats, votes: NDArray[np.integer], truth: Floats, weight: Floats, prior: Calibration
+    space: Space, p: Floats, votes: NDArray[np.integer], truth: Floats, weight: Floats, prior: Prior
 ) -> Calibration:
     """The map under which the majorities `truth` (B, C; level ones share it) are most probable, near `prior`.
 
@@ -71,11 +84,11 @@ def fit_calibration(
         classes = p.shape[1]
         p, truth = (np.stack([1.0 - each.ravel(), each.ravel()], 1) for each in (p, truth))
         votes, weight = np.repeat(votes, classes), np.repeat(weight, classes) / classes
-    centre = np.array(astuple(prior))
+    centre, width = np.array(astuple(prior.centre)), np.array(prior.width)
 
     def objective(at: Floats) -> float:
         q = _mapped(at, p, votes)
-        off = (at - centre) / _WIDTH
+        off = (at - centre) / width
         return float(-(weight[:, None] * truth * np.log(q)).sum() + 0.5 * off @ off)
 
     found = minimize(objective, centre, method="L-BFGS-B", bounds=_BOUNDS).x if len(p) else centre

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.dataset import Tokens
-from model.ensemble.calibration import Calibration, fit_calibration
+from model.ensemble.calibration import FROM_VERSION, fit_calibration
 from model.ensemble.given import given_votes
 from model.ensemble.hidden import DenseUnits, HiddenCheck, cross_checked, with_hidden
 from model.ensemble.predictor import Ladder
@@ -25,7 +25,6 @@ from model.votes import Votes
 Floats = NDArray[np.float64]
 TokensOf = Callable[[Sequence[str]], list[Tokens]]
 TextsOf = Callable[[Sequence[str]], Sequence[str]]
-AS_IT_COMES = Calibration(0.0, 0.0, -6.0)  # joint sampling is nearly calibrated by itself
 FOLDS = 4
 
 
@@ -36,7 +35,7 @@ def calibrated(ladder: Ladder, votes: Votes, tokens: TokensOf, texts: TextsOf | 
         raw, dense, _ = _said(ladder, name, votes, tokens, texts)
         truth = dense.truth(state.space)
         weight = np.asarray(dense.undecided(state.space).any(1), np.float64)
-        found = fit_calibration(state.space, raw, dense.votes, truth, weight, AS_IT_COMES)
+        found = fit_calibration(state.space, raw, dense.votes, truth, weight, FROM_VERSION)
         controls[name] = replace(state, calibration=found)
     return ladder.having(controls)
 
@@ -53,7 +52,7 @@ def checked(
     if state.calibration is None:  # of a version from before there was any
         return HiddenCheck(space=state.space, p=raw, truth=dense.truth(state.space), votes=dense.votes)
     fold = np.array([fold_of(unit, FOLDS) for unit in units])
-    return cross_checked(state.space, raw, dense, fold, AS_IT_COMES)
+    return cross_checked(state.space, raw, dense, fold, FROM_VERSION)
 
 
 def _said(

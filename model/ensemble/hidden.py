@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.dataset import Targets
-from model.ensemble.calibration import Calibration, fit_calibration, undecided
+from model.ensemble.calibration import Prior, fit_calibration, undecided
 from model.spaces import Space, ValueKind
 from model.votes import Votes
 
@@ -122,7 +122,7 @@ def with_hidden(votes: Votes, control: str, seed: int = 0) -> tuple[Votes, Votes
 
 
 def cross_checked(
-    space: Space, p: Floats, dense: DenseUnits, fold: NDArray[np.int64], prior: Calibration
+    space: Space, p: Floats, dense: DenseUnits, fold: NDArray[np.int64], prior: Prior
 ) -> HiddenCheck:
     """Probabilities (D, C) as they come, each calibrated by a map that was fitted without its fold (D,)."""
     shown, votes, truth, open_ = np.empty_like(p), dense.votes, dense.truth(space), dense.undecided(space)

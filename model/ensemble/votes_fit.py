@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from model.config import LadderConfig
 from model.dataset import Dataset, Targets
-from model.ensemble.calibration import Calibration, fit_calibration
+from model.ensemble.calibration import FROM_VOTES, Calibration, fit_calibration
 from model.ensemble.consensus import USUAL_SPREAD, likely_spread, majority
 from model.ensemble.hidden import DenseUnits, HiddenCheck, cross_checked, dense_units, some_left
 from model.ensemble.latent import LatentClasses, fit_latent
@@ -76,9 +76,9 @@ def fit_votes(dataset: Dataset, name: str, config: LadderConfig) -> VotesControl
     weight = np.concatenate([each.undecided(targets.space).any(1) for each in dense]) / MASKS
     calibration = fit_calibration(
         targets.space, np.concatenate(spoken), np.concatenate([each.votes for each in dense]), truth, weight,
-        Calibration(),
+        FROM_VOTES,
     )
-    check = cross_checked(targets.space, spoken[0], dense[0], dataset.fold[dense[0].unit], Calibration()) \
+    check = cross_checked(targets.space, spoken[0], dense[0], dataset.fold[dense[0].unit], FROM_VOTES) \
         if len(spoken[0]) else None
     return VotesControl(
         space=targets.space, habits=habits, panel=np.bincount(targets.annotator, minlength=people)[:people] > 0,

@@ -4,7 +4,7 @@ import numpy as np
 
 from model.config import LadderConfig
 from model.dataset import TrainingSet, build_dataset
-from model.ensemble.calibration import Calibration, fit_calibration
+from model.ensemble.calibration import FROM_VERSION, FROM_VOTES, Calibration, fit_calibration
 from model.ensemble.first_votes import FirstVotes
 from model.ensemble.hidden import DENSE, dense_units, some_left
 from model.simulate import simulate_annotators
@@ -91,10 +91,10 @@ def test_a_calibration_changes_no_label_and_stays_near_its_prior():
     votes, there = rng.integers(1, 6, 200), np.ones((200, 3), np.bool_)
     truth = np.eye(3)[p.argmax(1)]
     space = SingleChoice(("a", "b", "c"))
-    few = fit_calibration(space, p[:2], votes[:2], truth[:2], np.ones(2), Calibration())
-    many = fit_calibration(space, p, votes, truth, np.ones(200), Calibration())
-    assert abs(few.sharpness - Calibration().sharpness) < 0.1 < many.sharpness
-    assert fit_calibration(space, p[:0], votes[:0], truth[:0], np.ones(0), Calibration()) == Calibration()
+    few = fit_calibration(space, p[:2], votes[:2], truth[:2], np.ones(2), FROM_VOTES)
+    many = fit_calibration(space, p, votes, truth, np.ones(200), FROM_VOTES)
+    assert abs(few.sharpness - FROM_VOTES.centre.sharpness) < 0.1 < many.sharpness
+    assert fit_calibration(space, p[:0], votes[:0], truth[:0], np.ones(0), FROM_VOTES) == FROM_VOTES.centre
     q = many.apply(space, p, votes, there)
     np.testing.assert_array_equal(q.argmax(1), p.argmax(1))
     np.testing.assert_allclose(q.sum(1), 1.0)
@@ -122,3 +122,13 @@ def test_what_is_known_of_the_confidence_comes_from_units_with_many_votes():
     assert len(check.stated) > 100 and abs(check.stated.mean() - check.right.mean()) < 0.08
     thin = crowd.votes.select(_partly(crowd.votes, np.random.default_rng(0), most=2))
     assert FirstVotes(_data(thin, crowd.space), LadderConfig()).checks == {}
+
+
+def test_a_map_of_a_version_follows_few_units_less_than_one_of_votes_alone():
+    space, rng = SingleChoice(("a", "b")), np.random.default_rng(3)
+    p = np.full((30, 2), (0.8, 0.2))
+    truth = np.eye(2)[(rng.random(30) < 0.1).astype(int)]  # sure of .8, right in .9
+    votes, each = np.full(30, 3), np.ones(30)
+    version, alone = (fit_calibration(space, p, votes, truth, each, prior) for prior in (FROM_VERSION, FROM_VOTES))
+    assert FROM_VERSION.centre.sharpness < version.sharpness
+    assert version.sharpness - FROM_VERSION.centre.sharpness < 0.5 * (alone.sharpness - FROM_VOTES.centre.sharpness)
