@@ -23,7 +23,7 @@ from backend.labeling import parse_config
 from backend.ports import Progress
 from backend.records import Job, JobKind, JobState, Verdict
 from backend.services.regions import known_regions, region_contents
-from backend.services.triggers import growing
+from backend.services.trigger_rules import growing
 from model.evaluate.splits import task_of
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from backend.report.sentences import NAIVE, predicted
 from backend.routes.overview import AnnotatorScore, ControlFigures, Overview, ProjectView
 from backend.routes.problems import interrupted, the
 from backend.services.statistics.documents import ALONE
-from backend.services.triggers import rejected_in_a_row
+from backend.services.trigger_rules import rejected_in_a_row
 
 NAMED = 5  # annotators in one sentence
 _FORMER = ("dawid-skene", "median")  # what documents of an older release name instead of `ALONE`

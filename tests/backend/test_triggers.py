@@ -21,7 +21,8 @@ from backend.records import (
     Version,
     VoteCounts,
 )
-from backend.services.triggers import Lately, Situation, Triggers, decide, growing, lately, rejected_in_a_row
+from backend.services.trigger_rules import Lately, Situation, decide, growing, lately, rejected_in_a_row
+from backend.services.triggers import Triggers
 from backend.settings import Settings
 from backend.store import open_store
 
