@@ -24,7 +24,7 @@ from backend.ports import Progress
 from backend.records import Job, JobKind, JobState, Verdict
 from backend.services.regions import known_regions, region_contents
 from backend.services.trigger_rules import growing
-from model.evaluate.splits import task_of
+from model.data.splits import task_of
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend import records
-from model.votes import Votes
+from model.data.votes import Votes
 
 Clock = Callable[[], datetime]  # timezone-aware UTC
 Progress = Callable[[float, str], None]  # fraction done, note for people; may raise to stop the job

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.spaces import Value
-from model.votes import Provenance, Votes
+from model.data.spaces import Value
+from model.data.votes import Provenance, Votes
 
 EVERY_TASK = 0  # a dirty mark that stands for all tasks of a project; no task has this id
 

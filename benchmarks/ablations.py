@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 
 from benchmarks.evaluation_sets import DEVELOPMENT, without_content
 from model.config import LadderConfig
+from model.data.spaces import Value
+from model.data.votes import Votes
 from model.evaluate.baselines import BASELINES
 from model.evaluate.baselines.base import Fold
 from model.evaluate.baselines.naive import training_targets
@@ -34,8 +36,6 @@ from model.evaluate.contenders import Answers, Contender, FromBaseline, Ready
 from model.evaluate.ours import Ours
 from model.evaluate.report import cell, gap, table
 from model.evaluate.summary import Standings, standings
-from model.spaces import Value
-from model.votes import Votes
 
 SETS = (*DEVELOPMENT, "annotation_paradigms", "paraphrase_par")
 SETTING = "unseen"

@@ -35,14 +35,14 @@ from numpy.typing import NDArray
 from model.config import LadderConfig
 from model.crowd.answers import AnswerMatrix
 from model.crowd.dawid_skene import DawidSkene
-from model.dataset import TrainingSet
+from model.data.dataset import TrainingSet
+from model.data.spaces import Space
+from model.data.splits import is_heldout
+from model.data.votes import Votes
 from model.ensemble.first_votes import FirstVotes
 from model.evaluate.problem import TokensOf
-from model.evaluate.splits import is_heldout
 from model.quality.reliability import Bin, reliability, weighted_gap
 from model.simulate import simulate_annotators
-from model.spaces import Space
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 WAYS = ("Dawid-Skene", "votes alone", "version, plain", "version")

@@ -28,7 +28,7 @@ from benchmarks.evaluation_sets import text_encoder
 from benchmarks.measure import machine
 from model.crowd import AnswerMatrix
 from model.crowd_networks import METHODS, TrainingConfig, learn
-from model.evaluate.splits import fold_of
+from model.data.splits import fold_of
 from model.evaluate.token_file import tokens_of
 
 DRAWS, BINS, FOLDS = 1000, 10, 5

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.data.metrics import Interval
 from model.evaluate.bootstrap import interval
-from model.evaluate.metrics import Interval
 from model.evaluate.summary import Standings
 
 Floats = NDArray[np.float64]

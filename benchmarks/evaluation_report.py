@@ -10,8 +10,8 @@ from typing import Any
 from backend.commands.evaluation_plots import plot_gaps
 from benchmarks.evaluation_lines import GAPS, OURS, against_best, judge, mean_gaps
 from benchmarks.evaluation_sets import DEVELOPMENT, REMOVAL, without_content
+from model.data.metrics import Interval
 from model.evaluate.cells import CellKey, CellStore
-from model.evaluate.metrics import Interval
 from model.evaluate.report import gap, markdown, table
 from model.evaluate.summary import Standings, standings, to_json
 

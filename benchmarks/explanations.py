@@ -27,10 +27,10 @@ from backend.formats.folder import read
 from backend.formats.problems import texts_of
 from benchmarks.evaluation_sets import Source, text_encoder
 from model.config import LadderConfig
-from model.dataset import TrainingSet
+from model.data.dataset import TrainingSet
+from model.data.splits import task_of
 from model.encoders.text import TextEncoder
 from model.ensemble.ladder import fit
-from model.evaluate.splits import task_of
 from model.explain.attention import attention
 from model.explain.deletion import DeletionCurve, deletion_curve
 from model.explain.rationales import marked_tokens, token_auc

@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 
 from benchmarks.floor_sets import DEMO, problem
 from model.config import LadderConfig
+from model.data.metrics import correct, log_losses, paired_interval
 from model.ensemble.floor import frequencies_of
 from model.ensemble.ladder import TrainingSet, fit
 from model.evaluate.baselines.naive import PooledBias
 from model.evaluate.design import fold_of_votes, shown
 from model.evaluate.harness import make_fold
-from model.evaluate.metrics import correct, log_losses, paired_interval
 from model.evaluate.problem import Problem, targets_of
 
 FOLDS = 3

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from model.data.spaces import MultipleChoice, SingleChoice, Space, Value, ValueKind
+from model.data.votes import Vote, Votes
 from model.evaluate.problem import Problem, make_problem
-from model.spaces import MultipleChoice, SingleChoice, Space, Value, ValueKind
-from model.votes import Vote, Votes
 
 DEMO = "demo"
 CONTROL = "label"

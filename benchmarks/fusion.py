@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from benchmarks.evaluation_sets import DEVELOPMENT, Source, text_encoder
 from model.config import LadderConfig
+from model.data.metrics import summarise
 from model.ensemble.ladder import TrainingSet, fit
 from model.evaluate.design import fold_of_votes, shown
-from model.evaluate.metrics import summarise
 from model.evaluate.problem import Problem
 
 Floats = NDArray[np.float64]

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from benchmarks.measure import machine
 from model.config import LadderConfig, NetworkConfig
-from model.dataset import Targets, TrainingSet
+from model.data.dataset import Targets, TrainingSet
 from model.ensemble.fitting import Fit
 from model.ensemble.ladder import fit
 from model.qumab.batches import TokenStore, VoteTable

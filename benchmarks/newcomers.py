@@ -97,10 +97,10 @@ class Version:
         """On all of these votes."""
         from model.coldstart.adapting import content_of
         from model.config import LadderConfig
-        from model.dataset import TrainingSet
+        from model.data.dataset import TrainingSet
+        from model.data.spaces import SingleChoice
         from model.ensemble.audit import audit_evidence
         from model.ensemble.fitting import fit
-        from model.spaces import SingleChoice
 
         made = fit(TrainingSet(votes=_votes(votes), spaces={"label": SingleChoice(CLASSES)}, heldout=lambda unit: False,
                                tokens=lambda units: [tokens[unit] for unit in units]), LadderConfig.preset("polyvox"))
@@ -124,8 +124,8 @@ class Version:
 
 
 def _votes(votes: Sequence[tuple[str, str, str]]) -> Any:
-    from model.spaces import Value
-    from model.votes import Vote, Votes
+    from model.data.spaces import Value
+    from model.data.votes import Vote, Votes
 
     return Votes.from_votes(Vote(unit=unit, annotator=who, control="label", value=Value.of_class(label), time=float(at))
                             for at, (unit, who, label) in enumerate(votes))

@@ -15,10 +15,10 @@ import numpy as np
 
 from model.coldstart.adapting import adapt
 from model.coldstart.people import People
+from model.data.spaces import SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.encoders.surface import PLAIN, WIDTH
 from model.ensemble.pooled import Pooled
-from model.spaces import SingleChoice, Value
-from model.votes import Vote, Votes
 
 DIM, COMPONENTS, REPEATS = 384, 24, 30
 CLASSES = ("Polite", "Neutral", "Impolite")

@@ -17,13 +17,13 @@ import torch
 from scipy.stats import t as student
 
 from model.config import LadderConfig
-from model.dataset import TrainingSet
+from model.data.dataset import TrainingSet
+from model.data.metrics import ordered_errors
+from model.data.spaces import SingleChoice, Value
+from model.data.splits import is_heldout
+from model.data.votes import Vote, Votes
 from model.ensemble.fitting import fit
-from model.evaluate.metrics import ordered_errors
-from model.evaluate.splits import is_heldout
 from model.simulate import simulate_tokens
-from model.spaces import SingleChoice, Value
-from model.votes import Vote, Votes
 
 UNITS, ANNOTATORS, COVERAGE, TRAITS, HELDOUT = 130, 5, 0.6, 4, 30.0
 

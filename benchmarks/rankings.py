@@ -38,11 +38,11 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from model.crowd.rankings import ranks_of
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Vote, Votes
 from model.plackett_luce import log_likelihood
 from model.ranking_model import Given, RankingModel, fit_rankings
 from model.rankings import mean_places
-from model.spaces import Value, ValueKind
-from model.votes import Vote, Votes
 
 Floats = NDArray[np.float64]
 TASKS, TAUGHT, PEOPLE, ASKED, ITEMS = 80, 60, 8, 4, 5

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from benchmarks.evaluation_sets import SETS, Source, text_encoder
 from benchmarks.measure import machine
 from model.config import LadderConfig
+from model.data.metrics import correct, log_losses, paired_interval
 from model.ensemble.ladder import Fit, Ladder, TrainingSet, fit
-from model.evaluate.metrics import correct, log_losses, paired_interval
 from model.evaluate.problem import Problem
 from model.evaluate.report import table
 

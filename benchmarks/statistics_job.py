@@ -137,7 +137,7 @@ def _median(call: Callable[[], object]) -> float:
 
 def _votes(options: Any, right: tuple[float, float]) -> list[Any]:
     """As many votes a task as there are, by different annotators, each with a time and a duration."""
-    from model.spaces import Value
+    from model.data.spaces import Value
     from tests.backend.services.statistics.crowds import CLASSES, vote
 
     rng = np.random.default_rng(0)
@@ -157,7 +157,7 @@ def _changed(votes: Sequence[Any], repeat: int) -> list[Any]:
     from dataclasses import replace
     from datetime import timedelta
 
-    from model.spaces import Value
+    from model.data.spaces import Value
     from tests.backend.services.statistics.crowds import CLASSES
 
     step = max(len(votes) // 20, 1)

@@ -28,14 +28,14 @@ import torch
 
 from benchmarks.measure import machine
 from model.config import LadderConfig
-from model.dataset import TrainingSet, build_dataset
+from model.data.dataset import TrainingSet, build_dataset
+from model.data.spaces import SingleChoice, Value
+from model.data.votes import Votes
 from model.ensemble.pooled import fit_pooled
 from model.qumab.batches import TokenStore, VoteTable
 from model.qumab.network import QueryNetwork
 from model.qumab.slots import lay_out
 from model.qumab.training import train, vote_weights
-from model.spaces import SingleChoice, Value
-from model.votes import Votes
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 CLASSES, ANNOTATORS, VOTES, DIM, POOL = ("low", "middle", "high"), 20, 5, 384, 512

@@ -31,7 +31,7 @@ from labelstudio.choice import CONSENSUS, own_name
 
 if TYPE_CHECKING:
     from backend.bootstrap import Services
-    from model.evaluate.metrics import Interval
+    from model.data.metrics import Interval
 
 BARS = (0.75, 0.15)  # what the demo promises of everybody: accuracy, and points above the commonest label
 _WHEN = "2026-01-01T00:00:00Z"
@@ -176,7 +176,7 @@ def _answers(
 
 
 def _row(email: str, answers: Sequence[Difference], truth: Mapping[str, Mapping[str, str]]) -> Row:
-    from model.evaluate.metrics import paired_interval
+    from model.data.metrics import paired_interval
 
     cells = [(answer.task, *answer.labels[email], truth[answer.text][email])
              for answer in answers if email in answer.labels]

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.evaluate.metrics import Interval, paired_interval
+from model.data.metrics import Interval, paired_interval
+from model.data.votes import Votes
 from model.plackett_luce import log_likelihood
 from model.ranking_model import Given, RankingModel, newest_rankings
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 LEAST_RANKINGS, LEAST_UNITS = 10, 5  # below, an interval says too little for a verdict

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from model.crowd.rankings import ranks_of
+from model.data.spaces import Value
+from model.data.votes import Votes
 from model.errors import ModelError
 from model.plackett_luce import log_likelihood
-from model.spaces import Value
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

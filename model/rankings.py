@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.crowd.rankings import RankingAgreement, ranking_agreement, ranks_of
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Votes
 from model.errors import ModelError
 from model.plackett_luce import log_likelihood
-from model.spaces import Value, ValueKind
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 

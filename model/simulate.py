@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.data.spaces import MultipleChoice, SingleChoice, Space, Value
+from model.data.votes import Vote, Votes
 from model.errors import ModelError
-from model.spaces import MultipleChoice, SingleChoice, Space, Value
-from model.votes import Vote, Votes
 
 Floats = NDArray[np.float64]
 

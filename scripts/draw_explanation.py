@@ -31,8 +31,8 @@ from backend.report.explanations.file import as_picture  # noqa: E402
 from backend.report.names import Names  # noqa: E402
 from backend.services.explanation.documents import TaskExplanation  # noqa: E402
 from backend.settings import Settings  # noqa: E402
-from model.spaces import Value  # noqa: E402
-from model.votes import Provenance  # noqa: E402
+from model.data.spaces import Value  # noqa: E402
+from model.data.votes import Provenance  # noqa: E402
 
 KEY, CONTROL = "1.1764288000", "verdict"
 CONFIG = f"""<View><Image name="picture" value="$picture"/><Choices name="{CONTROL}" toName="picture">

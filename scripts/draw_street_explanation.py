@@ -33,8 +33,8 @@ from backend.report.explanations.file import as_picture  # noqa: E402
 from backend.report.names import Names  # noqa: E402
 from backend.services.explanation.documents import TaskExplanation  # noqa: E402
 from backend.settings import Settings  # noqa: E402
-from model.spaces import Value  # noqa: E402
-from model.votes import Provenance  # noqa: E402
+from model.data.spaces import Value  # noqa: E402
+from model.data.votes import Provenance  # noqa: E402
 from scripts.street_picture import street  # noqa: E402
 
 KEY = "1.1764288000"

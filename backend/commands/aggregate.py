@@ -29,7 +29,7 @@ from backend.errors import ClientError
 from backend.formats import Dataset
 from backend.formats.dataset import reading_order
 from backend.settings import Settings
-from model.spaces import ValueKind
+from model.data.spaces import ValueKind
 
 SHOWN = 20
 DIGITS = 6  # of a confidence

@@ -26,9 +26,9 @@ from backend.errors import ClientError, NoVotes
 from backend.formats import Dataset
 from backend.labeling.written import scale_number
 from backend.settings import Settings
-from model.numbers import NumberBins
-from model.spaces import SingleChoice, Space, ValueKind
-from model.votes import Votes
+from model.data.numbers import NumberBins
+from model.data.spaces import SingleChoice, Space, ValueKind
+from model.data.votes import Votes
 
 if TYPE_CHECKING:
     from model.crowd import AnswerMatrix

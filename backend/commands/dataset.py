@@ -101,8 +101,8 @@ def label_config(arguments: Arguments) -> LabelConfig | None:
 def answers_of(dataset: Dataset, control: str, *, times: bool = False) -> AnswerMatrix:
     """The single-class votes of a control. Raises NoVotes where the control has other answers."""
     from model.crowd import AnswerMatrix
-    from model.numbers import NumberBins
-    from model.spaces import ValueKind
+    from model.data.numbers import NumberBins
+    from model.data.spaces import ValueKind
 
     space = dataset.spaces.get(control)
     fits = space is not None and space.kind is ValueKind.CLASS and not isinstance(space, NumberBins)

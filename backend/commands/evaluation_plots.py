@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from model.evaluate.metrics import Interval
+from model.data.metrics import Interval
 from model.evaluate.report import figures_of
 
 _BLUE, _GREY = "#2563eb", "#6b7280"

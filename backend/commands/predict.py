@@ -24,7 +24,7 @@ from backend.services.ready_tasks import nothing_read
 from backend.services.served import DIGITS, Offers, ReadyTask, as_votes, whole_task
 from backend.services.statistics.subject import label_text
 from backend.settings import Settings
-from model.spaces import Value, ValueKind
+from model.data.spaces import Value, ValueKind
 
 CONSENSUS = "consensus"
 

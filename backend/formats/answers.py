@@ -23,7 +23,7 @@ from backend.labeling.controls.base import PARTS
 from backend.labeling.controls.options import PATH_SEPARATOR
 from backend.labeling.controls.taxonomy import read_paths
 from backend.labeling.written import class_text, finite, finite_text, number_text
-from model.spaces import Value, ValueKind
+from model.data.spaces import Value, ValueKind
 
 KINDS = ("choices", "rating", "number", "selected", "taxonomy", "ranker")
 KIND_OF = {"Choices": "choices", "Rating": "rating", "Number": "number", "Pairwise": "selected",

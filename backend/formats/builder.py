@@ -16,8 +16,8 @@ from backend.formats.dataset import DEFAULT_CONTROL, Dataset
 from backend.formats.newest import in_order, question_of
 from backend.formats.people import People
 from backend.formats.unread import Unread
-from model.spaces import Value
-from model.votes import Provenance, Votes
+from model.data.spaces import Value
+from model.data.votes import Provenance, Votes
 
 NAN = float("nan")
 

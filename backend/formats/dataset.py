@@ -21,9 +21,9 @@ from backend.formats.unread import Unread
 from backend.labeling import LabelConfig
 from backend.labeling.written import scale_number
 from backend.ports import Progress
-from model.numbers import number_bins
-from model.spaces import MultipleChoice, SingleChoice, Space, ValueKind
-from model.votes import Votes
+from model.data.numbers import number_bins
+from model.data.spaces import MultipleChoice, SingleChoice, Space, ValueKind
+from model.data.votes import Votes
 
 DEFAULT_CONTROL = "label"
 

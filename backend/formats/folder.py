@@ -31,8 +31,8 @@ from backend.formats.errors import FormatError, at_line
 from backend.formats.json_stream import json_lines, whole
 from backend.formats.scalars import as_id, as_seconds, as_value, as_weight, is_missing
 from backend.labeling.written import finite_text
+from model.data.spaces import Value, ValueKind
 from model.errors import ModelError
-from model.spaces import Value, ValueKind
 
 ANNOTATIONS, TASKS, META = "annotations.jsonl", "tasks.jsonl", "meta.json"
 SEVERAL = "annotations_"

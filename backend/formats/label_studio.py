@@ -30,9 +30,9 @@ from backend.labeling.outside import look_alike_choices
 from backend.labeling.provenance import is_filled, provenance_of
 from backend.labeling.regions import KINDS as REGION_KINDS
 from backend.records import Annotation, TaskSnapshot
-from model.numbers import NumberBins
-from model.spaces import SingleChoice, Value, ValueKind
-from model.votes import Provenance, Votes
+from model.data.numbers import NumberBins
+from model.data.spaces import SingleChoice, Value, ValueKind
+from model.data.votes import Provenance, Votes
 
 OURS = "polyvox"  # key in a task's meta: what Label Studio has no place for
 NO_CONFIG = LabelConfig(controls=(), unmodelled=(), objects=(), unread=())

@@ -26,7 +26,7 @@ from backend.labeling import Control, LabelConfig
 from backend.labeling.controls.base import PARTS
 from backend.labeling.controls.per_region import PerRegion
 from backend.labeling.written import finite_text, person
-from model.spaces import Value
+from model.data.spaces import Value
 
 RESERVED = ("annotation_id", "annotator", "created_at", "id", "lead_time", "updated_at")
 ALSO_THEIRS = ("agreement",)  # newer versions write it as well: a number for all annotations of a task

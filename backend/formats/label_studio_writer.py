@@ -21,8 +21,8 @@ from backend.formats.dataset import Dataset, WriteOptions, reading_order
 from backend.formats.errors import FormatError
 from backend.formats.label_studio import OURS
 from backend.formats.label_studio_flat import RESERVED
-from model.spaces import Value, ValueKind
-from model.votes import Provenance
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Provenance
 
 _ORIGIN = {
     Provenance.MANUAL: "manual", Provenance.ACCEPTED: "prediction", Provenance.CHANGED: "prediction-changed",

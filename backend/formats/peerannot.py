@@ -20,7 +20,7 @@ from backend.formats.dataset import DEFAULT_CONTROL, Dataset, ReadOptions, Write
 from backend.formats.errors import FormatError, at_line
 from backend.formats.json_stream import members, whole
 from backend.formats.scalars import as_id, as_value, is_missing
-from model.spaces import Value, ValueKind
+from model.data.spaces import Value, ValueKind
 
 ANSWERS, METADATA, TRUTH = "answers.json", "metadata.json", "ground_truth.npy"
 OWNED = (ANSWERS, METADATA, TRUTH, "matrices.npy", "difficulties.npy", "student_teacher_association.npy")

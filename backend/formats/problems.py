@@ -7,8 +7,8 @@ from typing import Any
 
 from backend.formats.dataset import Dataset
 from backend.formats.errors import FormatError
+from model.data.spaces import MultipleChoice, SingleChoice, Space, ValueKind
 from model.evaluate.problem import Problem, TokensOf, make_problem
-from model.spaces import MultipleChoice, SingleChoice, Space, ValueKind
 
 _USUAL = ("text", "dialogue", "html", "content", "sentence", "comment")
 

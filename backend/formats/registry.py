@@ -10,8 +10,8 @@ from backend.formats.dataset import Dataset, ReadOptions, WriteOptions
 from backend.formats.detect import detect
 from backend.formats.errors import FormatError
 from backend.formats.tidy import tidied
+from model.data.votes import Votes
 from model.errors import ModelError
-from model.votes import Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

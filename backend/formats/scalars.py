@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from backend.labeling.written import number_text, seconds
-from model.spaces import Value
+from model.data.spaces import Value
 
 LARGEST_WEIGHT = 3e38  # votes keep weights as float32
 

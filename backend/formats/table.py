@@ -22,9 +22,9 @@ from backend.formats.errors import FormatError, at_line
 from backend.formats.newest import in_order, question_of
 from backend.formats.scalars import LARGEST_WEIGHT, as_seconds
 from backend.formats.unread import Unread
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Votes
 from model.errors import ModelError
-from model.spaces import Value, ValueKind
-from model.votes import Votes
 
 ROLES: dict[str, tuple[str, ...]] = {  # the first name that a file has is taken
     "task": ("task", "item", "unit", "task_id", "item_id", "unit_id", "question"),

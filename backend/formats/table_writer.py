@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from backend.formats.atomic import whole_file
 from backend.formats.dataset import DEFAULT_CONTROL, Dataset, WriteOptions
-from model.spaces import Value, ValueKind
+from model.data.spaces import Value, ValueKind
 
 _ROWS = 1 << 17  # rows that are turned into text at a time
 

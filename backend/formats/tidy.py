@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from backend.formats.dataset import Dataset
 from backend.labeling.written import finite_text, is_no_number, look, look_alikes, spelled
-from model.spaces import Value, ValueKind
-from model.votes import Votes
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Votes
 
 
 def tidied(dataset: Dataset) -> Dataset:

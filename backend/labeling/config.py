@@ -18,9 +18,9 @@ from backend.labeling.controls.per_region import PerRegion
 from backend.labeling.controls.ranker import Ranker
 from backend.labeling.markup import Tag, read, walk
 from backend.labeling.objects import OBJECT_TAGS, MediaTag, ObjectTag, Unread, content, defined, read_object
-from model.numbers import NumberBins, kept
-from model.spaces import Space, Value
-from model.votes import Votes
+from model.data.numbers import NumberBins, kept
+from model.data.spaces import Space, Value
+from model.data.votes import Votes
 
 NOTHING_LEARNED: Mapping[str, Mapping[str, Any]] = {}
 

@@ -22,9 +22,9 @@ from backend.labeling.controls.taxonomy import Taxonomy
 from backend.labeling.written import look_alikes, spelled
 from model.crowd.answers import AnswerMatrix
 from model.crowd.rankings import ranking_agreement
+from model.data.spaces import Space, Value, ValueKind
+from model.data.votes import Votes
 from model.quality.agreement import krippendorff_alpha
-from model.spaces import Space, Value, ValueKind
-from model.votes import Votes
 
 _NOUNS = {
     ValueKind.CLASS: "one class", ValueKind.CLASSES: "a set of classes", ValueKind.NUMBER: "a number",

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backend.records import Annotation
-from model.votes import Provenance
+from model.data.votes import Provenance
 
 _TAKEN_OVER = "prediction"
 _EDITED = "prediction-changed"

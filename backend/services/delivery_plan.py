@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from backend.prediction_names import own_version, parse
 from backend.records import AnnotatorActivity, OwnPrediction
 from backend.services.served import is_account
-from model.evaluate.splits import task_of
-from model.votes import Votes
+from model.data.splits import task_of
+from model.data.votes import Votes
 
 LIVE_VERSIONS = 3  # of one annotator's own predictions in Label Studio
 PENDING = "?"  # before the digest of a prediction whose import may or may not have happened

@@ -27,7 +27,7 @@ from backend.services.regions import known_regions, region_contents
 from backend.services.served import as_votes
 from backend.settings import Settings
 from model.coldstart.adapting import Adapted, adapt, is_newcomer
-from model.evaluate.splits import is_heldout
+from model.data.splits import is_heldout
 from model.quality.evidence import Evidence
 
 KEPT = 512  # newcomers of all projects whose lessons are kept

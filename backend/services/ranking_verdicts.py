@@ -17,9 +17,9 @@ import numpy as np
 from backend.labeling import LabelConfig
 from backend.registry import Loaded
 from backend.services.rankings import rankers
+from model.data.votes import Provenance, Votes
 from model.ranking_gate import judge_rankings
 from model.ranking_model import RankingModel, fit_rankings
-from model.votes import Provenance, Votes
 
 HeldOut = Callable[[float], Callable[[str], bool]]  # percent -> whether a unit is held out
 

@@ -25,10 +25,10 @@ from backend.prediction_names import consensus_version, own_version
 from backend.records import StoredVote
 from backend.services.served import ReadyTask, TaskPredictions
 from model.crowd.rankings import ranks_of
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Provenance
 from model.ranking_model import RankingModel
 from model.rankings import mean_places, order_of
-from model.spaces import Value, ValueKind
-from model.votes import Provenance
 
 Floats = NDArray[np.float64]
 Order = tuple[Value, float]  # and how many of its pairs are expected to be right

@@ -31,8 +31,8 @@ from backend.services.features import Features
 from backend.services.regions import OURS, Region, Regions, add, asked_regions, known_regions, offered_regions
 from backend.services.served import Offers, ReadyTask, TaskPredictions, Tokens, as_votes
 from model.coldstart.adapting import Adapted
-from model.spaces import Value
-from model.votes import Votes
+from model.data.spaces import Value
+from model.data.votes import Votes
 
 _COPIED = ("from_name", "to_name", "type", "value", "original_width", "original_height", "image_rotation", "item_index")
 Entries = list[dict[str, Any]]

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from backend.labeling.task_data import resolve
 from backend.prediction_names import consensus_version, own_version
 from backend.records import StoredVote, Version
-from model.numbers import INTERVAL, NumberBins
-from model.spaces import SingleChoice, Space, Value
-from model.votes import Vote, Votes
+from model.data.numbers import INTERVAL, NumberBins
+from model.data.spaces import SingleChoice, Space, Value
+from model.data.votes import Vote, Votes
 
 if TYPE_CHECKING:
     from backend.labeling import Control, LabelConfig

@@ -38,11 +38,11 @@ from backend.services.regions import known_regions, region_contents
 from backend.services.served import is_account, learned_of
 from backend.services.statistics.checks import weighed
 from backend.settings import Settings
+from model.data.spaces import Space
+from model.data.splits import is_heldout, task_of
+from model.data.votes import Votes
 from model.errors import CheckpointError, ModelError
-from model.evaluate.splits import is_heldout, task_of
 from model.ranking_model import LEAST_VOTES, RankingModel
-from model.spaces import Space
-from model.votes import Votes
 
 if TYPE_CHECKING:
     from model.ensemble.ladder import Fit, Judgement, Ladder, LadderConfig, TrainingSet

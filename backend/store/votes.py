@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, Row, and_, bindparam, func, select
 from backend import records
 from backend.store.engine import Database, chunks, from_us, id_of, optional_time, project_id
 from backend.store.schema import annotators, arm_log, projects, votes
-from model.spaces import Value, ValueKind
-from model.votes import Provenance, Votes
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Provenance, Votes
 
 _REMEMBERED = 100_000  # pairs of the arm that are known to be logged
 _ROWS = 20_000  # votes that are held as Python objects at a time while columns are built

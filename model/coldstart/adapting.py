@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.coldstart.newcomer import Experience, Newcomer, fits, learn, most_votes
+from model.data.votes import Provenance, Votes
 from model.ensemble.pooled import plain_of
-from model.votes import Provenance, Votes
 
 if TYPE_CHECKING:
     from model.ensemble.control import ControlPrediction, ControlState

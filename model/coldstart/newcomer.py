@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.coldstart.own_scores import STRENGTHS, OwnScores, learn_own
+from model.data.spaces import Space, ValueKind
 from model.ensemble.latent import codes_of
 from model.ensemble.scores import to_probabilities
-from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

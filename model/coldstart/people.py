@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.coldstart.own_scores import contrasts, softmax
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import Space, ValueKind
 from model.ensemble.latent import codes_of
-from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 FEWEST = 10  # votes; of somebody with fewer nothing of their own is learned

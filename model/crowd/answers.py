@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from model.data.spaces import ValueKind
+from model.data.votes import Votes
 from model.errors import ModelError
-from model.spaces import ValueKind
-from model.votes import Votes
 
 Gold = Mapping[str, str] | Iterable[tuple[str, str]]
 

@@ -17,8 +17,8 @@ from model.crowd.answers import AnswerMatrix, is_missing
 from model.crowd.base import Aggregator
 from model.crowd.dawid_skene import DawidSkene
 from model.crowd.sums import Floats
-from model.spaces import ValueKind
-from model.votes import Votes
+from model.data.spaces import ValueKind
+from model.data.votes import Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -20,8 +20,8 @@ from scipy.special import gammaln
 from model.crowd.answers import AnswerMatrix, is_missing
 from model.crowd.base import Trace
 from model.crowd.sums import Floats, annotator_totals, unit_totals
-from model.spaces import ValueKind
-from model.votes import Votes
+from model.data.spaces import ValueKind
+from model.data.votes import Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

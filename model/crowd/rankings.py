@@ -16,8 +16,8 @@ from itertools import combinations
 
 import numpy as np
 
-from model.spaces import Value, ValueKind
-from model.votes import Votes
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

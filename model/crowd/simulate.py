@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.crowd.assign import Assignment
+from model.data.spaces import Value
+from model.data.votes import Votes
 from model.errors import ModelError
 from model.simulate import annotator_scores
-from model.spaces import Value
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from model.spaces import Space, ValueKind
+from model.data.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 _USUAL_VOTES = 3.0

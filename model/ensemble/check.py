@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from model.dataset import Tokens
+from model.data.dataset import Tokens
+from model.data.splits import fold_of
+from model.data.votes import Votes
 from model.ensemble.calibration import FROM_VERSION, fit_calibration
 from model.ensemble.given import given_votes
 from model.ensemble.hidden import DenseUnits, HiddenCheck, cross_checked, with_hidden
 from model.ensemble.predictor import Ladder
-from model.evaluate.splits import fold_of
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 TokensOf = Callable[[Sequence[str]], list[Tokens]]

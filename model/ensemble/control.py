@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.coldstart.people import People
+from model.data.spaces import Space
 from model.ensemble.calibration import Calibration, undecided
 from model.ensemble.consensus import majority
 from model.ensemble.floor import Floor
@@ -23,7 +24,6 @@ from model.ensemble.given import GivenVotes
 from model.ensemble.pooled import Pooled
 from model.ensemble.scores import to_probabilities
 from model.ensemble.stack import Stack
-from model.spaces import Space
 
 Floats = NDArray[np.float64]
 RUNGS = ("prior", "pooled", "network")

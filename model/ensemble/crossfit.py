@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.config import LadderConfig, NetworkConfig
-from model.dataset import Dataset, Targets
+from model.data.dataset import Dataset, Targets
 from model.ensemble.control import ControlState
 from model.ensemble.gap_rungs import OutOfSample, with_network
 from model.ensemble.kept import keep

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
 
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import Space, ValueKind
 from model.ensemble.given import GivenVotes
 from model.ensemble.latent import exact
 from model.ensemble.scores import loss_and_slope, to_probabilities, to_scores
-from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

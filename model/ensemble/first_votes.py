@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.config import LadderConfig
-from model.dataset import TrainingSet, build_dataset
+from model.data.dataset import TrainingSet, build_dataset
+from model.data.votes import Votes
 from model.ensemble.calibration import undecided
 from model.ensemble.consensus import majority
 from model.ensemble.given import given_votes
 from model.ensemble.hidden import HiddenCheck
 from model.ensemble.scores import to_probabilities
 from model.ensemble.votes_fit import VotesControl, answers, fit_votes
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from model.coldstart.adapting import content_of
 from model.coldstart.people import fit_people
 from model.config import LadderConfig
-from model.dataset import Dataset, TrainingSet, build_dataset
+from model.data.dataset import Dataset, TrainingSet, build_dataset
+from model.data.numbers import NumberBins, to_json
 from model.ensemble.check import calibrated
 from model.ensemble.consensus import fit_spread
 from model.ensemble.control import ControlState
@@ -29,7 +30,6 @@ from model.ensemble.prior import fit_prior
 from model.ensemble.scores import to_probabilities
 from model.ensemble.scoring import Scored, score_both, summaries
 from model.ensemble.stack import Stack, fit_stack
-from model.numbers import NumberBins, to_json
 from model.qumab.batches import TokenStore
 
 Progress = Callable[[float, str], None]

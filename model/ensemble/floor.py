@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import Space, ValueKind
 from model.ensemble.gap_rungs import OutOfSample
 from model.ensemble.prior import fit_prior
 from model.ensemble.scores import loss_and_slope, losses, to_probabilities, to_scores
 from model.ensemble.stack import Stack
-from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 # Out of sample the network is that of a fold, weaker than the one that answers, so votes speak too well of the others:

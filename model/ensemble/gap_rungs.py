@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.config import LadderConfig
-from model.dataset import Dataset, Targets
+from model.data.dataset import Dataset, Targets
 from model.ensemble.latent import fit_latent
 from model.qumab.asked import Asked
 from model.qumab.batches import TokenStore

@@ -28,15 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.config import LadderConfig
-from model.dataset import Dataset, TrainingSet, build_dataset
+from model.data.dataset import Dataset, TrainingSet, build_dataset
+from model.data.metrics import Interval, paired_interval
+from model.data.spaces import ValueKind
+from model.data.splits import task_of
 from model.ensemble.fitting import Fit
 from model.ensemble.predictor import Ladder
 from model.ensemble.remembered import Best, best_of, worse_for
 from model.ensemble.scoring import Scored, common_classes, score_heldout
-from model.evaluate.metrics import Interval, paired_interval
-from model.evaluate.splits import task_of
 from model.quality.evidence import Evidence
-from model.spaces import ValueKind
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

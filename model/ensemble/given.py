@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.spaces import Space
-from model.votes import Provenance, Votes
+from model.data.spaces import Space
+from model.data.votes import Provenance, Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import Space, ValueKind
+from model.data.votes import Votes
 from model.ensemble.calibration import Prior, fit_calibration, undecided
-from model.spaces import Space, ValueKind
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 DENSE = 4  # votes from which on a majority counts as known

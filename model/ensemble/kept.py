@@ -18,9 +18,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from model.data.spaces import Space
 from model.ensemble.control import ControlState
 from model.ensemble.stack import Stack
-from model.spaces import Space
 
 Floats = NDArray[np.float64]
 

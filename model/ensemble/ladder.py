@@ -10,7 +10,7 @@ have voted on a unit, `conditioned` (QuMAB that reads their votes) and `others` 
 """
 
 from model.config import LadderConfig, NetworkConfig
-from model.dataset import TrainingSet
+from model.data.dataset import TrainingSet
 from model.ensemble.control import ControlPrediction
 from model.ensemble.fitting import Fit, Progress, fit
 from model.ensemble.gate import Judgement, judge

@@ -25,9 +25,9 @@ from model.crowd.base import Aggregate
 from model.crowd.dawid_skene import DawidSkene
 from model.crowd.leave_one_out import VotePredictor
 from model.crowd.room import require_confusions
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import Space, ValueKind
 from model.ensemble.scores import to_scores
-from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from model.dataset import Targets, Tokens
+from model.data.dataset import Targets, Tokens
 from model.encoders.surface import PLAIN, WIDTH, surface
 from model.ensemble.scores import loss_and_slope
 

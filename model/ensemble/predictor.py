@@ -19,7 +19,10 @@ from model import checkpoint
 from model.coldstart.adapting import Adapted, content_of, moved
 from model.coldstart.people import People
 from model.config import LadderConfig
-from model.dataset import Tokens, check_tokens
+from model.data.dataset import Tokens, check_tokens
+from model.data.numbers import NumberBins, from_json, to_json
+from model.data.spaces import MultipleChoice, SingleChoice, Space, ValueKind
+from model.data.votes import Votes
 from model.ensemble.calibration import Calibration
 from model.ensemble.control import GAP_RUNGS, RUNGS, ControlPrediction, ControlState
 from model.ensemble.factors import Factors
@@ -33,11 +36,8 @@ from model.ensemble.seen import Seen
 from model.ensemble.seen import from_arrays as seen_from_arrays
 from model.ensemble.stack import Stack
 from model.errors import CheckpointError, ModelError
-from model.numbers import NumberBins, from_json, to_json
 from model.qumab.committee import Committee
 from model.qumab.labels import GivenColumns
-from model.spaces import MultipleChoice, SingleChoice, Space, ValueKind
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 _BATCH_UNITS = 256

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from model.dataset import Targets
-from model.spaces import ValueKind
+from model.data.dataset import Targets
+from model.data.spaces import ValueKind
 
 
 def fit_prior(targets: Targets, annotators: int, strength: float) -> NDArray[np.float64]:

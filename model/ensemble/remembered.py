@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.config import LadderConfig
-from model.dataset import Dataset
+from model.data.dataset import Dataset
+from model.data.metrics import Interval, paired_interval
+from model.data.spaces import ValueKind
 from model.ensemble.scoring import Scored, renormalised
-from model.evaluate.metrics import Interval, paired_interval
 from model.quality.evidence import Evidence
-from model.spaces import ValueKind
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from model.spaces import Space, ValueKind
+from model.data.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 _FLOOR = 1e-4  # no rung may be surer than this

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.dataset import Dataset, Targets, Tokens, TrainingSet
+from model.data.dataset import Dataset, Targets, Tokens, TrainingSet
+from model.data.metrics import correct, log_losses, summarise
+from model.data.spaces import Space, ValueKind
 from model.ensemble.control import RUNGS, ControlPrediction
 from model.ensemble.predictor import Ladder
-from model.evaluate.metrics import correct, log_losses, summarise
-from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 TokensOf = Callable[[Sequence[str]], list[Tokens]]

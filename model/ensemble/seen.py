@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.dataset import Dataset, Targets
+from model.data.dataset import Dataset, Targets
 from model.ensemble.gaps import FEW
 
 Digests = NDArray[np.uint64]

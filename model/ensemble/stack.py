@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from model.data.spaces import Space
 from model.ensemble.scores import loss_and_slope
-from model.spaces import Space
 
 Floats = NDArray[np.float64]
 PRIOR_WEIGHTS = {"prior": 0.1, "pooled": 0.3, "network": 0.6}  # before any vote has spoken

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.config import LadderConfig
-from model.dataset import Dataset, Targets
+from model.data.dataset import Dataset, Targets
+from model.data.spaces import Space
 from model.ensemble.calibration import FROM_VOTES, Calibration, fit_calibration
 from model.ensemble.consensus import USUAL_SPREAD, likely_spread, majority
 from model.ensemble.hidden import DenseUnits, HiddenCheck, cross_checked, dense_units, some_left
@@ -25,7 +26,6 @@ from model.ensemble.latent import LatentClasses, fit_latent
 from model.ensemble.prior import fit_prior
 from model.ensemble.scores import to_scores
 from model.ensemble.stack import GAP_WEIGHTS, Stack, fit_stack, refit_weights
-from model.spaces import Space
 
 Floats = NDArray[np.float64]
 FEW = 3  # from this many visible votes on they count as many

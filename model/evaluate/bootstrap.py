@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from model.evaluate.metrics import Interval
+from model.data.metrics import Interval
 
 Floats = NDArray[np.float64]
 DRAWS = 1000

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from model.data.votes import Votes
 from model.errors import ModelError
 from model.evaluate.baselines import BASELINES, Baseline
 from model.evaluate.baselines.base import Fitted, Fold
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 OURS = ("served", "network")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.dataset import check_tokens
+from model.data.dataset import check_tokens
 from model.evaluate.baselines.base import Fold
 from model.evaluate.cells import Cell, CellKey, CellStore
 from model.evaluate.contenders import Contender, Ready

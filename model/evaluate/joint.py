@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from model.data.spaces import Value
+from model.data.votes import Votes
 from model.ensemble.ladder import Ladder, TrainingSet, fit
 from model.errors import NotEnoughVotes
 from model.evaluate.bootstrap import interval
@@ -26,8 +28,6 @@ from model.evaluate.harness import Job, Plan, Progress, cells_of, jobs, run
 from model.evaluate.ours import Ours
 from model.evaluate.problem import Problem, places
 from model.evaluate.summary import Standings, row_of
-from model.spaces import Value
-from model.votes import Votes
 
 Problems = Mapping[str, Problem]  # control -> its problem
 

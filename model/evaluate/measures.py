@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.crowd.answers import AnswerMatrix
+from model.data.metrics import Interval, brier_scores, correct, log_losses
+from model.data.spaces import ValueKind
 from model.evaluate.bootstrap import Resampler, interval, jackknife
-from model.evaluate.metrics import Interval, brier_scores, correct, log_losses
 from model.evaluate.problem import Problem
 from model.quality.agreement import pairwise_agreement
-from model.spaces import ValueKind
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

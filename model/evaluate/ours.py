@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from model.config import LadderConfig
+from model.data.votes import Votes
 from model.ensemble.ladder import Ladder, TrainingSet, fit
 from model.evaluate.baselines.base import Fold
 from model.evaluate.contenders import OURS, Answers, Ready
-from model.votes import Votes
 
 
 @dataclass(frozen=True, kw_only=True)

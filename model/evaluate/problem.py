@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import SingleChoice, Space
+from model.data.splits import task_of
+from model.data.votes import Votes
 from model.errors import ModelError, NotEnoughVotes
-from model.evaluate.splits import task_of
-from model.spaces import SingleChoice, Space
-from model.votes import Votes
 
 TokensOf = Callable[[Sequence[str]], list[NDArray[Any]]]
 TextsOf = Callable[[Sequence[str]], Sequence[str]]

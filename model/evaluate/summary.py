@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from model.data.metrics import Interval
+from model.data.spaces import ValueKind
 from model.errors import ModelError
 from model.evaluate.bootstrap import interval, task_draws
 from model.evaluate.cells import Cell, CellStore
@@ -28,9 +30,7 @@ from model.evaluate.measures import (
     vote_figures,
     voted_consensus,
 )
-from model.evaluate.metrics import Interval
 from model.evaluate.problem import Problem
-from model.spaces import ValueKind
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.dataset import Tokens
+from model.data.dataset import Tokens
 from model.explain.deletion import deletions
 from model.explain.explanation import answered, falling, likelihood, random_orders, scored
 from model.explain.places import Places

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.dataset import Tokens
+from model.data.dataset import Tokens
+from model.data.spaces import Space, ValueKind
 from model.ensemble.scores import to_probabilities
 from model.errors import ModelError
 from model.explain.attention import attention
@@ -33,7 +34,6 @@ from model.explain.places import Places
 from model.qumab.batches import pad
 from model.qumab.committee import Committee
 from model.qumab.slots import Slot
-from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 _AT_ONCE = 32  # variants between two looks at the time

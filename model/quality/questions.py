@@ -1,7 +1,7 @@
 """The votes of one control as nominal questions, as far apart as the answers of its space are.
 
 A control with one choice asks one question a unit. One with several choices asks of every class whether it is there, so
-all that compares nominal votes compares sets too. Numbers are compared by their bins (see `model.numbers`).
+all that compares nominal votes compares sets too. Numbers are compared by their bins (see `model.data.numbers`).
 
 Shape legend: V votes, N rows of the questions (V, or V * C with several choices), U units, A annotators, C classes.
 """
@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.crowd.answers import AnswerMatrix
-from model.numbers import NumberBins
+from model.data.numbers import NumberBins
+from model.data.spaces import SingleChoice, Space, ValueKind
+from model.data.votes import Votes
 from model.quality.agreement import Level, presence_agreement
-from model.spaces import SingleChoice, Space, ValueKind
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 ABSENT_PRESENT = ("absent", "present")

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.dataset import Targets, Tokens, check_tokens
+from model.data.dataset import Targets, Tokens, check_tokens
 
 _MB = 1 << 20
 _STATISTICS_TOKENS = 50_000  # enough to standardise tokens by

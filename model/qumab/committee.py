@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.config import NetworkConfig
-from model.dataset import Tokens
+from model.data.dataset import Tokens
+from model.data.spaces import Space, ValueKind
 from model.qumab.asked import Asked
 from model.qumab.batches import pad
 from model.qumab.builds import build_network
 from model.qumab.labels import GivenColumns, LabelTokens, tokens_of
 from model.qumab.network import QueryNetwork
 from model.qumab.slots import lay_out
-from model.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 _CELLS = 4_000_000  # numbers held at once in one layer; larger batches are hardly faster and cost 140 MB more

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.spaces import Space, ValueKind
+from model.data.spaces import Space, ValueKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.config import NetworkConfig
-from model.dataset import Targets
-from model.numbers import NumberBins
+from model.data.dataset import Targets
+from model.data.numbers import NumberBins
+from model.data.spaces import SingleChoice, Space, ValueKind
 from model.qumab.asked import Asked
 from model.qumab.batches import TokenStore, VoteBatch, VoteTable
 from model.qumab.labels import GivenColumns, LabelTokens, tokens_of
 from model.qumab.network import QueryNetwork
 from model.qumab.optimiser import FlatAdamW
 from model.qumab.slots import Slot
-from model.spaces import SingleChoice, Space, ValueKind
 
 _EVALUATION_UNITS = 128
 _IRRATIONAL = (0.6180339887498949, 0.7548776662466927, 0.5698402909980532)

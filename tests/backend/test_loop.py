@@ -22,7 +22,7 @@ from backend.errors import LabelStudioError, NotFound
 from backend.jobs import run_job
 from backend.records import DeliveryStep, Job, JobKind, JobState, Verdict
 from backend.settings import Settings
-from model.evaluate.splits import is_heldout
+from model.data.splits import is_heldout
 from tests.backend.encoders import WordHashEncoder
 from tests.backend.fakes import FakeLabelStudio
 

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import rankings
 from benchmarks.rankings import Asked, by_places, crowd, interval, main, mean_loss, pairs_right, questions
-from model.spaces import Value, ValueKind
-from model.votes import Vote
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Vote
 
 RANKS = {"a": 0, "b": 1, "c": 1}
 

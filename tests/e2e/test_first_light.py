@@ -18,7 +18,7 @@ from demo.personas import PERSONAS
 from demo.sample import CONTROL, LABEL_CONFIG, OBJECT, load
 from demo.watch import differences
 from labelstudio.control_arm import in_control_arm
-from model.evaluate.splits import is_heldout
+from model.data.splits import is_heldout
 from tests.e2e.browser import (
     log_in,
     open_quick_view,

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 
 from backend.labeling import parse_config
 from labelstudio.control_arm import in_control_arm
-from model.spaces import Value, ValueKind
+from model.data.spaces import Value, ValueKind
 from tests.e2e.browser import log_in, settled
 from tests.e2e.conftest import CONTROL_ARM_PERCENT
 from tests.e2e.server import LabelStudio

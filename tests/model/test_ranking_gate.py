@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from model import ranking_gate
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Vote, Votes
 from model.ranking_gate import RankingVerdict, judge_rankings, served_losses
 from model.ranking_model import RankingModel, fit_rankings
-from model.spaces import Value, ValueKind
-from model.votes import Vote, Votes
 from tests.model.test_ranking_model import votes_of
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from model import ranking_model
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Vote, Votes
 from model.errors import ModelError
 from model.ranking_model import LEAST_VOTES, RankingModel, fit_rankings, newest_rankings
-from model.spaces import Value, ValueKind
-from model.votes import Vote, Votes
 
 ITEMS = ("a", "b", "c", "d")
 TASTE = np.array([[2.0, 1.0, -1.0, -2.0], [2.0, 1.0, -1.0, -2.0], [-2.0, -1.0, 1.0, 2.0]])

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.crowd.rankings import ranks_of
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Vote, Votes
 from model.errors import ModelError
 from model.rankings import Rankings, mean_rank
-from model.spaces import Value, ValueKind
-from model.votes import Vote, Votes
 
 ITEMS = ("a", "b", "c", "d")
 SPACE = Rankings(ITEMS)

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from model.data.spaces import ValueKind
 from model.errors import ModelError
 from model.simulate import simulate_annotators
-from model.spaces import ValueKind
 
 
 def _votes(simulated):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from backend.labeling.controls.visibility import Condition
 from backend.labeling.markup import Tag
-from model.spaces import Space, Value
+from model.data.spaces import Space, Value
 
 Region = dict[str, Any]
 NO_DATA: Mapping[str, Any] = {}

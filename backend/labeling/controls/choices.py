@@ -18,8 +18,8 @@ from typing import Any
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region, Unmodelled
 from backend.labeling.controls.options import Option, OptionTable, from_data, options_of_data, options_of_tag
 from backend.labeling.task_data import resolve
+from model.data.spaces import MultipleChoice, SingleChoice, Space, Value, ValueKind
 from model.errors import ModelError
-from model.spaces import MultipleChoice, SingleChoice, Space, Value, ValueKind
 
 MAX_DYNAMIC_CLASSES = 256  # options that are new with every task are no classes that could be learned
 

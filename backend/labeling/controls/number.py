@@ -1,8 +1,8 @@
 """`<Number>`: a number from `min` to `max` in steps of `step`, for the whole task.
 
 A region is {"type": "number", "value": {"number": 42}}. What the tag does not limit is learned from the numbers given
-so far (see `model.numbers`). A number out of range, which a change of the limits leaves behind, is kept as it stands
-and not trained on. A prediction is the median of what is expected.
+so far (see `model.data.numbers`). A number out of range, which a change of the limits leaves behind, is kept as it
+stands and not trained on. A prediction is the median of what is expected.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region, Unmodelled
 from backend.labeling.written import finite
+from model.data.numbers import number_bins
+from model.data.spaces import Space, Value, ValueKind
 from model.errors import ModelError
-from model.numbers import number_bins
-from model.spaces import Space, Value, ValueKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region, Unmodelled
+from model.data.spaces import SingleChoice, Space, Value, ValueKind
 from model.errors import ModelError
-from model.spaces import SingleChoice, Space, Value, ValueKind
 
 SIDES = ("left", "right")
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from backend.labeling.controls.base import NO_DATA, PARTS, Control, Place, Region
+from model.data.spaces import Space, Value
 from model.errors import ModelError
-from model.spaces import Space, Value
 
 GEOMETRY = PARTS | {"end", "endOffset", "y", "width", "height", "rotation", "radiusX", "radiusY", "closed", "channel"}
 

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region
 from backend.labeling.markup import walk
 from backend.labeling.task_data import resolve
+from model.data.spaces import Space, Value, ValueKind
 from model.errors import ModelError
-from model.spaces import Space, Value, ValueKind
 
 _LEFT = "_"
 

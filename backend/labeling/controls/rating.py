@@ -12,8 +12,8 @@ from typing import Any
 
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region, Unmodelled
 from backend.labeling.written import finite
+from model.data.spaces import SingleChoice, Space, Value, ValueKind
 from model.errors import ModelError
-from model.spaces import SingleChoice, Space, Value, ValueKind
 
 MAX_STARS = 100  # more of them are a number, not a rating
 

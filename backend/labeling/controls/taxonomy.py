@@ -16,8 +16,8 @@ from typing import Any
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region, Unmodelled
 from backend.labeling.controls.options import PATH_SEPARATOR, from_data, options_of_tag
 from backend.labeling.written import class_text, look
+from model.data.spaces import MultipleChoice, SingleChoice, Space, Value, ValueKind
 from model.errors import ModelError
-from model.spaces import MultipleChoice, SingleChoice, Space, Value, ValueKind
 
 MAX_CLASSES = 256  # of a large tree the paths that were chosen most are learned
 

@@ -31,9 +31,9 @@ from backend.services.prediction import trained_on
 from backend.services.served import as_votes
 from backend.services.statistics.subject import label_text
 from backend.services.task_encoder import Reader
+from model.data.spaces import SingleChoice
 from model.encoders.decoders import Decoder
 from model.errors import ContentError, ModelError
-from model.spaces import SingleChoice
 
 if TYPE_CHECKING:
     from model.ensemble.control import ControlPrediction

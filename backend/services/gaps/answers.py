@@ -30,12 +30,12 @@ from backend.services.served import is_account, learned_of, whole_task
 from model.coldstart.adapting import Adapted
 from model.config import LadderConfig
 from model.crowd.room import confusions_fit
-from model.dataset import TrainingSet
+from model.data.dataset import TrainingSet
+from model.data.spaces import Space, ValueKind
+from model.data.splits import task_of
+from model.data.votes import Votes
 from model.ensemble.first_votes import FirstVotes
 from model.errors import ModelError, NotEnoughVotes
-from model.evaluate.splits import task_of
-from model.spaces import Space, ValueKind
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -18,7 +18,7 @@ from model.acquisition.base import Policy, Situation
 from model.acquisition.registry import make_policy
 from model.acquisition.several import choose_several, of_choices
 from model.acquisition.stop import finished
-from model.spaces import MultipleChoice, Space
+from model.data.spaces import MultipleChoice, Space
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

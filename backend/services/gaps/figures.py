@@ -17,8 +17,8 @@ from backend.ports import Progress
 from backend.services.gaps.answers import Board
 from backend.services.gaps.asking import Panel, Table, Wishes, ask, done
 from backend.services.gaps.documents import GIVEN, MISSING, PREDICTED, GapFigures, MatrixRow
+from model.data.spaces import Space
 from model.ensemble.given import given_votes
-from model.spaces import Space
 
 Flags = NDArray[np.bool_]
 PANEL = 50  # annotators who may be asked, the most active ones

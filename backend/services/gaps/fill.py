@@ -18,8 +18,8 @@ from backend.errors import ClientError
 from backend.services.gaps.answers import Answer, Board, Chunk
 from backend.services.served import Offers
 from backend.services.statistics.subject import label_text
+from model.data.spaces import MultipleChoice, SingleChoice, Space, Value
 from model.errors import ModelError
-from model.spaces import MultipleChoice, SingleChoice, Space, Value
 
 Floats = NDArray[np.float64]
 GIVEN, PREDICTED = "given", "predicted"

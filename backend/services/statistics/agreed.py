@@ -28,9 +28,9 @@ from backend.services.served import Offers
 from backend.services.statistics.checking import check_version
 from backend.services.statistics.documents import ALONE
 from backend.services.statistics.shown import Answers, Consensuses, Known, Memory
+from model.data.spaces import Space, Value
+from model.data.splits import task_of
 from model.ensemble.first_votes import FirstVotes
-from model.evaluate.splits import task_of
-from model.spaces import Space, Value
 
 Floats = NDArray[np.float64]
 

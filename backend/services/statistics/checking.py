@@ -7,9 +7,9 @@ import numpy as np
 from backend.labeling.content import text_of
 from backend.services.features import Tokens
 from backend.services.gaps.answers import CHUNK, Board, FromVersion
+from model.data.splits import is_heldout
 from model.ensemble.check import checked
 from model.ensemble.hidden import DENSE, HiddenCheck
-from model.evaluate.splits import is_heldout
 
 
 def check_version(board: Board, source: FromVersion, heldout_percent: float) -> dict[str, HiddenCheck]:

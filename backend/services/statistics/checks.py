@@ -12,7 +12,7 @@ import numpy as np
 
 from backend.records import Check
 from backend.services.statistics.documents import Checked
-from model.votes import Votes
+from model.data.votes import Votes
 
 WEIGHT: Mapping[str, float] = {Checked.FINE: 2.0, Checked.SLIP: 0.1}
 Place = tuple[str, str, str, str]  # unit, annotator, control, value

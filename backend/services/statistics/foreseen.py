@@ -25,8 +25,8 @@ from backend.records import Verdict, Version
 from backend.services.statistics.documents import Figure
 from backend.services.statistics.documents.foreseen import Foreseen, Learned, VersionPoint
 from backend.services.statistics.subject import Subject, label_text
-from model.evaluate.metrics import Interval, correct, log_losses, paired_interval
-from model.evaluate.splits import task_of
+from model.data.metrics import Interval, correct, log_losses, paired_interval
+from model.data.splits import task_of
 from model.quality.intervals import wilson_interval
 from model.quality.questions import encoded
 

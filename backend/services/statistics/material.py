@@ -29,10 +29,10 @@ from backend.services.overrides import settings_of
 from backend.services.served import learned_of
 from backend.services.statistics.checks import weighed
 from backend.settings import Settings
-from model.evaluate.splits import task_of
+from model.data.spaces import Space
+from model.data.splits import task_of
+from model.data.votes import Provenance, Votes
 from model.quality.evidence import Evidence
-from model.spaces import Space
-from model.votes import Provenance, Votes
 
 SHAPE = 9  # raised whenever documents change in shape or meaning, so that all are computed anew
 VERSIONS = 20  # of the training history

@@ -35,14 +35,14 @@ from backend.services.statistics.documents import (
 )
 from backend.services.statistics.material import Material, draws
 from backend.services.statistics.subject import Subject, left_out
+from model.data.metrics import correct, log_losses
+from model.data.numbers import NumberBins
+from model.data.spaces import Space, Value, ValueKind
 from model.ensemble.hidden import DENSE, HiddenCheck
-from model.evaluate.metrics import correct, log_losses
-from model.numbers import NumberBins
 from model.quality.agreement import class_agreement, class_alpha, gwet_ac1, why_no_alpha
 from model.quality.intervals import Interval, alpha_interval, percent_interval, wilson_interval
 from model.quality.questions import encoded, level_of, set_agreement
 from model.quality.reliability import reliability, weighted_gap
-from model.spaces import Space, Value, ValueKind
 
 Floats = NDArray[np.float64]
 DRAWS = 200  # of the bootstrap; the interval's own error is then a tenth of its width

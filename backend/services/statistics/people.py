@@ -34,12 +34,12 @@ from backend.services.statistics.judgement import judgement
 from backend.services.statistics.material import Material
 from backend.services.statistics.overview import number
 from backend.services.statistics.subject import Subject
-from model.evaluate.metrics import correct, log_losses
+from model.data.metrics import correct, log_losses
+from model.data.votes import Provenance
 from model.quality.agreement import Pairwise, pairwise_agreement
 from model.quality.annotators import Speed, spammer_score, speed
 from model.quality.clusters import group_annotators
 from model.quality.questions import encoded
-from model.votes import Provenance
 
 PAIRS_OF = 400  # annotators; pairwise tables grow with the square
 NEAREST = 8

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from backend.services.statistics.subject import Labels, Subject, label_text
+from model.data.spaces import Value
 from model.ensemble.hidden import HiddenCheck
-from model.spaces import Value
 
 Answers = Mapping[str, tuple[Value, float]]  # control -> (label, how sure)
 _PROJECTS = 8  # whose answers are remembered

@@ -23,8 +23,10 @@ from model.crowd.answers import AnswerMatrix
 from model.crowd.dawid_skene import DawidSkene
 from model.crowd.multi_label import MultiLabel, SetAnswers
 from model.crowd.room import confusions_fit
+from model.data.numbers import NumberBins
+from model.data.spaces import Space, Value, ValueKind
+from model.data.votes import Votes
 from model.ensemble.hidden import HiddenCheck
-from model.numbers import NumberBins
 from model.quality.annotators import Consistency, self_consistency
 from model.quality.causes import Causes, causes
 from model.quality.evidence import ControlEvidence
@@ -32,8 +34,6 @@ from model.quality.faults import Witness
 from model.quality.judged import Judged, judge
 from model.quality.questions import ABSENT_PRESENT, questions, usable
 from model.quality.slips import source_weights
-from model.spaces import Space, Value, ValueKind
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from model.spaces import Space
-from model.votes import Votes
+from model.data.spaces import Space
+from model.data.votes import Votes
 
 Floats = NDArray[np.float64]
 

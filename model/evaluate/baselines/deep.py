@@ -30,7 +30,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.crowd_networks.annotators import CoNAL, CrowdLayer
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import ValueKind
+from model.data.votes import Votes
 from model.errors import ModelError, NotEnoughVotes
 from model.evaluate.baselines.base import Baseline, Fitted, Floats, Fold
 from model.evaluate.baselines.deep_models import (
@@ -44,8 +46,6 @@ from model.evaluate.baselines.deep_models import (
     UserToken,
 )
 from model.evaluate.baselines.naive import training_targets
-from model.spaces import ValueKind
-from model.votes import Votes
 
 _BATCH, _EPOCHS, _PATIENCE, _KEPT_BACK = 512, 60, 6, 0.1
 _RATE, _DECAY, _BETTER = 1e-3, 1e-2, 1e-4

@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
 
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import Space, ValueKind
+from model.data.splits import fold_of
+from model.data.votes import Votes
 from model.ensemble.pooled import Pooled
 from model.ensemble.scores import loss_and_slope, losses, to_probabilities
 from model.evaluate.baselines.base import Fitted, Floats, Fold
 from model.evaluate.baselines.naive import training_targets, tuned_pooled
 from model.evaluate.baselines.visible import Visible, visible_votes
-from model.evaluate.splits import fold_of
-from model.spaces import Space, ValueKind
-from model.votes import Votes
 
 _STEPS, _LONGEST = 10, 3.0  # Newton steps, and how far one may go
 _INNER_FOLDS = 4

@@ -23,12 +23,12 @@ from model.crowd.answers import AnswerMatrix
 from model.crowd.dawid_skene import DawidSkene
 from model.crowd.leave_one_out import VotePredictor
 from model.crowd.sums import softmax_rows
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import ValueKind
+from model.data.votes import Votes
 from model.evaluate.baselines.base import Fitted, Floats, Fold
 from model.evaluate.baselines.naive import training_targets
 from model.evaluate.baselines.visible import visible_votes
-from model.spaces import ValueKind
-from model.votes import Votes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,15 +18,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.splits import fold_of
+from model.data.votes import Votes
 from model.ensemble.pooled import PENALTIES, Pooled, fit_pooled
 from model.ensemble.prior import fit_prior
 from model.ensemble.scores import losses, to_probabilities
 from model.errors import NotEnoughVotes
 from model.evaluate.baselines.base import Fitted, Floats, Fold
 from model.evaluate.problem import targets_of
-from model.evaluate.splits import fold_of
-from model.votes import Votes
 
 _INNER_FOLDS = 4
 _PRIOR_STRENGTH = 4.0

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.data.spaces import Space
+from model.data.votes import Votes
 from model.evaluate.problem import encoded, places
-from model.spaces import Space
-from model.votes import Votes
 
 Floats = NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from backend.formats import Dataset
-from model.spaces import Value
-from model.votes import Votes
+from model.data.spaces import Value
+from model.data.votes import Votes
 
 UNITS = ("3", "17", "9001", "tâche, n° 4", "silent")
 ANNOTATORS = ("17", "305", "ann@example.com", "Ωmega \"x\"")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from backend.formats import WHAT, Dataset, FormatError, ReadOptions, detect, open_dataset, open_votes, save_dataset
-from model.spaces import Value
-from model.votes import Provenance, Votes
+from model.data.spaces import Value
+from model.data.votes import Provenance, Votes
 from tests.backend.formats.samples import awkward, plain, rows
 
 RICH = ("csv", "tsv", "parquet", "folder")  # keep every fact

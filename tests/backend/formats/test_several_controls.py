@@ -13,9 +13,9 @@ import pytest
 from backend.formats import open_dataset, save_dataset
 from backend.formats.errors import FormatError
 from backend.formats.pictures import PictureFiles, picture_field, picture_files
+from model.data.spaces import Value
+from model.data.votes import Vote, Votes
 from model.errors import ContentError
-from model.spaces import Value
-from model.votes import Vote, Votes
 
 
 def folder(path: Path, meta: Mapping[str, object], **files: list[tuple[str, str, str]]) -> Path:

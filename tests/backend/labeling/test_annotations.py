@@ -4,8 +4,8 @@ import pytest
 
 from backend.errors import ClientError
 from backend.labeling import in_control_arm, read_task, task_in_control_arm
-from model.spaces import Value
-from model.votes import Provenance
+from model.data.spaces import Value
+from model.data.votes import Provenance
 from tests.backend.labeling.small_tasks import CONFIG, DAY, annotation, read, votes_of
 
 

@@ -2,9 +2,9 @@ import pytest
 
 from backend.labeling import parse_config
 from backend.labeling.controls.choices import MAX_DYNAMIC_CLASSES
+from model.data.spaces import MultipleChoice, SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.errors import ModelError
-from model.spaces import MultipleChoice, SingleChoice, Value
-from model.votes import Vote, Votes
 from tests.backend.labeling.configs import choices_of, config_of, region
 
 FLAT = '<Choice value="A" alias="a"/><Choice value=" B &amp; 😀 "/><View><Choice value="C"/></View>'

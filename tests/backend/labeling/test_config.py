@@ -2,7 +2,7 @@ import pytest
 
 from backend.errors import LabelConfigError
 from backend.labeling import parse_config
-from model.spaces import MultipleChoice, SingleChoice, Value
+from model.data.spaces import MultipleChoice, SingleChoice, Value
 from tests.backend.labeling.configs import SENTIMENT, config_of
 
 TWO = """<View><Text name="t" value="$text"/><HyperText name="h" value="$page"/>

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backend.labeling import parse_config, read_task
-from model.votes import Provenance
+from model.data.votes import Provenance
 from tests.backend.labeling.configs import SENTIMENT
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "label-studio"

@@ -17,8 +17,8 @@ from backend.errors import LabelConfigError
 from backend.labeling import LabelConfig, parse_config, read_task
 from backend.labeling.outside import kept_aside
 from backend.services.served import Offers, as_votes
-from model.spaces import Space, Value
-from model.votes import Votes
+from model.data.spaces import Space, Value
+from model.data.votes import Votes
 from tests.backend.labeling.fuzz_cases import config, task
 
 SEED = 20261128

@@ -3,7 +3,7 @@
 import pytest
 
 from backend.labeling.controls.choices import Choices
-from model.spaces import MultipleChoice, SingleChoice, Value
+from model.data.spaces import MultipleChoice, SingleChoice, Value
 from tests.backend.labeling.configs import choices_of
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from backend.labeling import parse_config
 from backend.labeling.outside import kept_aside
-from model.spaces import Value, ValueKind
-from model.votes import Vote, Votes
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Vote, Votes
 
 NUMBER = '<Number name="x" toName="t" min="0" max="10"/>'
 TREE = '<Taxonomy name="x" toName="t"{}><Choice value="A"><Choice value="B"/></Choice></Taxonomy>'

@@ -11,10 +11,10 @@ from backend.labeling import LabelConfig, parse_config, read_task
 from backend.labeling.outside import kept_aside
 from backend.records import StoredVote
 from backend.services.served import as_votes
+from model.data.spaces import Value
+from model.data.splits import task_of
+from model.data.votes import Provenance
 from model.errors import ModelError
-from model.evaluate.splits import task_of
-from model.spaces import Value
-from model.votes import Provenance
 
 CONFIG = """<View><Text name="t" value="$text"/><Labels name="span" toName="t"><Label value="Person"/></Labels>
 <View visibleWhen="region-selected"><Choices name="tone" toName="t" perRegion="true"><Choice value="kind"/>

@@ -1,7 +1,7 @@
 import pytest
 
 from backend.labeling.provenance import is_imported
-from model.votes import Provenance
+from model.data.votes import Provenance
 from tests.backend.labeling.small_tasks import annotation, votes_of
 
 MANUAL, ACCEPTED, CHANGED, IMPORTED = Provenance

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from backend.labeling import LabelConfig, parse_config
+from model.data.spaces import Value, ValueKind
 from model.errors import ModelError
-from model.spaces import Value, ValueKind
 
 REAL = Path(__file__).parents[2] / "fixtures" / "label-studio" / "annotations_list_ranker.json"
 BUCKETS = '<Bucket name="best" title="Best"/><Bucket name="worst" title="Worst"/>'

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from backend.labeling import LabelConfig, parse_config
+from model.data.spaces import MultipleChoice, SingleChoice, Value
 from model.errors import ModelError
-from model.spaces import MultipleChoice, SingleChoice, Value
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "label-studio"
 TREE = """<Taxonomy name="tax" toName="t" {}><Choice value="Animal"><Choice value="Dog"/><Choice value="Cat" alias="c"/>

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from backend.labeling.controls.choices import Choices
 from backend.labeling.task_data import as_text
-from model.spaces import Value
+from model.data.spaces import Value
 from tests.backend.labeling.configs import LABELS, TEXTS, Label, choice, choices_of, config_of
 
 cases = settings(derandomize=True, max_examples=150, deadline=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backend.labeling import LabelConfig, parse_config
-from model.spaces import Value
+from model.data.spaces import Value
 
 CHOICES = '<Choices name="{}" toName="t" {}><Choice value="{}"/><Choice value="{}" alias="{}"/></Choices>'
 

@@ -15,11 +15,11 @@ from backend.records import Verdict
 from backend.registry import Registry
 from backend.registry.registry import AUDIT, AUDITS
 from backend.store import SqlStore, open_store
+from model.data.spaces import SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.ensemble.audit import audit_evidence
 from model.ensemble.ladder import Fit, Judgement, Ladder, LadderConfig, NetworkConfig, TrainingSet, fit
 from model.errors import CheckpointError
-from model.spaces import SingleChoice, Value
-from model.votes import Vote, Votes
 from tests.backend.encoders import WordHashEncoder
 
 KEY = "12.1764288000"

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 from backend.ports import Store
 from backend.records import Annotation, StoredVote, Task, TaskSnapshot
-from model.spaces import Value
-from model.votes import Provenance
+from model.data.spaces import Value
+from model.data.votes import Provenance
 
 KEY = "7.1764288000"
 LABEL_STUDIO_ID = 7

@@ -9,8 +9,8 @@ import pytest
 
 from backend.records import AnnotatorActivity, OwnPrediction
 from backend.services import delivery_plan as plan
-from model.spaces import Value
-from model.votes import Vote, Votes
+from model.data.spaces import Value
+from model.data.votes import Vote, Votes
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 IDS = np.arange(1, 9, dtype=np.int64)

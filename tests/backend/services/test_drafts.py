@@ -21,7 +21,7 @@ from backend.services.draft_writer import REMOVING, Place, hashed, look
 from backend.services.drafts import Drafts
 from backend.services.prediction import Prediction
 from backend.services.served import TaskPredictions
-from model.votes import Provenance
+from model.data.votes import Provenance
 from tests.backend.services.desks import Drawer
 from tests.backend.services.politeness import KEY, LABEL_STUDIO_ID, annotation, answer, snapshot, texts, vote
 from tests.backend.services.shelf import Crash, PredictionShelf

@@ -13,7 +13,7 @@ from sqlalchemy import event
 from backend.labeling import parse_config
 from backend.services.gaps.fill import PREDICTED, filled, people_of
 from backend.services.newcomers import Newcomers
-from model.evaluate.splits import is_heldout
+from model.data.splits import is_heldout
 from tests.backend.services.gaps.test_fill import board_of
 from tests.backend.services.politeness import CONFIG, KEY, START, answer, snapshot, texts, vote
 from tests.backend.services.test_prediction import ask, label, task

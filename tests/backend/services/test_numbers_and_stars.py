@@ -13,13 +13,13 @@ import torch
 from backend.labeling import parse_config, read_task
 from backend.services.served import Offers, ReadyTask, learned_of, predict
 from model.config import LadderConfig
-from model.dataset import TrainingSet
+from model.data.dataset import TrainingSet
+from model.data.numbers import NumberBins, to_json
+from model.data.spaces import SingleChoice, Value, ValueKind
+from model.data.votes import Vote, Votes
 from model.ensemble.fitting import fit
 from model.ensemble.predictor import Ladder
-from model.numbers import NumberBins, to_json
 from model.simulate import simulate_tokens
-from model.spaces import SingleChoice, Value, ValueKind
-from model.votes import Vote, Votes
 from tests.backend.services.statistics.crowds import KEY, Project, vote
 
 CONFIG = """<View><Text name="t" value="$text"/><Number name="price" toName="t" min="0"/>

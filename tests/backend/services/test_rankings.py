@@ -15,9 +15,9 @@ from backend.records import StoredVote
 from backend.services.ranking_verdicts import learned_rankings, ranking_votes
 from backend.services.rankings import with_rankings
 from backend.services.served import ReadyTask, TaskPredictions
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Provenance, Vote, Votes
 from model.ranking_model import RankingModel
-from model.spaces import Value, ValueKind
-from model.votes import Provenance, Vote, Votes
 from tests.backend.services import politeness
 from tests.backend.services.workshop import workshop
 from tests.model.test_ranking_model import ITEMS, PEOPLE, TASTE, order

@@ -19,8 +19,8 @@ from backend.services import region_answers
 from backend.services.prediction import Predictions
 from backend.services.regions import OURS, known_regions, region_contents
 from backend.services.training import Material
-from model.evaluate.splits import task_of
-from model.spaces import Value
+from model.data.spaces import Value
+from model.data.splits import task_of
 from tests.backend.services.politeness import KEY, LABEL_STUDIO_ID
 from tests.backend.services.workshop import LEARNING, Workshop, workshop
 

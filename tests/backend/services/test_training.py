@@ -13,9 +13,9 @@ import model.ensemble.ladder as ladder_module
 from backend.errors import JobFailed
 from backend.records import Verdict
 from backend.services.token_cache import TokenCache
+from model.data.splits import is_heldout
+from model.data.votes import Provenance
 from model.ensemble.ladder import Judgement
-from model.evaluate.splits import is_heldout
-from model.votes import Provenance
 from tests.backend.encoders import WordHashEncoder
 from tests.backend.services.politeness import ANNOTATORS, CONFIG, KEY, answer, fill, snapshot, texts, vote
 from tests.backend.services.workshop import LEARNING, Workshop, silent, workshop

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from backend.records import Annotation, StoredVote, Task, TaskSnapshot
-from model.spaces import Value
-from model.votes import Provenance
+from model.data.spaces import Value
+from model.data.votes import Provenance
 
 KEY = "7.1764288000"
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from backend.errors import NotFound
 from backend.records import Check
 from backend.store import open_store
-from model.votes import Provenance
+from model.data.votes import Provenance
 from tests.backend.store.samples import KEY, NOON, minutes, snapshot, vote
 
 

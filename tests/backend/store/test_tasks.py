@@ -16,8 +16,8 @@ from backend.errors import NotFound
 from backend.records import OwnPrediction
 from backend.store import SqlStore, open_store
 from backend.store.schema import votes
-from model.spaces import Value
-from model.votes import Provenance
+from model.data.spaces import Value
+from model.data.votes import Provenance
 from tests.backend.store.conftest import FakeClock
 from tests.backend.store.samples import KEY, NOON, minutes, snapshot, vote
 

@@ -10,8 +10,8 @@ from backend.errors import NotFound
 from backend.records import VoteCounts
 from backend.store import SqlStore, open_store
 from backend.store.schema import arm_log
-from model.spaces import Value, ValueKind
-from model.votes import Provenance, Vote, Votes
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Provenance, Vote, Votes
 from tests.backend.store.plans import watched_plans
 from tests.backend.store.samples import KEY, NOON, minutes, snapshot, vote
 

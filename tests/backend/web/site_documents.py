@@ -58,8 +58,8 @@ from backend.services.statistics.documents import (
     TrainingRun,
     WayFigures,
 )
-from model.spaces import Value
-from model.votes import Provenance
+from model.data.spaces import Value
+from model.data.votes import Provenance
 
 KEY, NUMBER = "12.1764288000", 12
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)

@@ -19,8 +19,8 @@ from backend.app import create_app
 from backend.bootstrap import build_services
 from backend.records import Annotation, StoredVote, Task, TaskSnapshot
 from backend.settings import Settings
-from model.spaces import Value
-from model.votes import Provenance
+from model.data.spaces import Value
+from model.data.votes import Provenance
 from tests.backend.encoders import WordHashEncoder
 from tests.backend.web.conftest import CONFIG, NOW, ROOT, recorded, recorded_requests
 from tests.backend.web.test_bad_input import DOUBLE, GOOD, WRONG, refused

@@ -19,7 +19,7 @@ from backend.records import JobKind
 from backend.report.pages import flag_id
 from backend.services.gaps.service import GapFilling
 from backend.services.statistics.codec import encode
-from model.spaces import Value
+from model.data.spaces import Value
 from tests.backend.web.site_documents import CONTROL, KEY, NOW, NUMBER, Writer
 
 PAGES = ("overview", "annotators", "annotators/3", "tasks", "tasks?list=divided", "tasks?list=all", "flags",

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from backend.app import create_app
-from model.spaces import Value
+from model.data.spaces import Value
 from tests.backend.services.statistics.crowds import CLASSES, CONFIG, KEY, snapshots, vote
 
 PAGES = ("overview", "annotators", "tasks", "tasks?list=divided", "flags", "gaps")

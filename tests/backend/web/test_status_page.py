@@ -24,8 +24,8 @@ from backend.records import (
 from backend.routes import problems
 from backend.routes.overview import JOBS_LOOKED_AT, TELL_OF_INTERRUPTIONS, control_figures
 from backend.routes.status import ago
-from model.spaces import Value
-from model.votes import Provenance
+from model.data.spaces import Value
+from model.data.votes import Provenance
 from tests.backend.web.conftest import NOW
 
 HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}

@@ -9,8 +9,8 @@ from typing import Any
 from backend.bootstrap import Services, build_services
 from backend.records import Annotation, StoredVote, Task, TaskSnapshot
 from backend.settings import Settings
-from model.spaces import Value
-from model.votes import Provenance
+from model.data.spaces import Value
+from model.data.votes import Provenance
 from tests.backend.encoders import WordHashEncoder
 from tests.backend.web.conftest import NOW, recorded
 

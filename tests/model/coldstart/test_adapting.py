@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from model.coldstart.adapting import LITTLE, adapt, is_newcomer
-from model.spaces import SingleChoice
-from model.votes import Vote, Votes
+from model.data.spaces import SingleChoice
+from model.data.votes import Vote, Votes
 
 NEW = "newcomer"
 
 
 def _votes(space, units, labels, who=NEW):
-    from model.spaces import Value
+    from model.data.spaces import Value
 
     return Votes.from_votes(
         Vote(unit=unit, annotator=who, control="label", value=Value.of_class(label), time=float(at))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from model.coldstart.newcomer import REGRET, Experience, fits, learn, most_votes
-from model.evaluate.metrics import log_losses
-from model.spaces import MultipleChoice, SingleChoice
+from model.data.metrics import log_losses
+from model.data.spaces import MultipleChoice, SingleChoice
 
 SPACE = SingleChoice(("rude", "plain", "kind"))
 SETS = MultipleChoice(("late", "loud"))

@@ -5,9 +5,9 @@ import pytest
 
 from model.coldstart.adapting import content_of, stand_in
 from model.coldstart.people import FEWEST, fit_people
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import MultipleChoice, SingleChoice
 from model.ensemble.ladder import Ladder
-from model.spaces import MultipleChoice, SingleChoice
 
 
 def _targets(space, unit, annotator, y):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from model.crowd.answers import AnswerMatrix, group_order
+from model.data.spaces import Value
+from model.data.votes import Vote, Votes
 from model.errors import ModelError
-from model.spaces import Value
-from model.votes import Vote, Votes
 
 
 def test_from_votes_keeps_the_latest_vote_and_the_silent_units():

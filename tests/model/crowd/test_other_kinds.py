@@ -8,9 +8,9 @@ import pytest
 from model.crowd.bradley_terry import BradleyTerry, Comparisons
 from model.crowd.multi_label import MultiLabel, SetAnswers
 from model.crowd.numeric import NumberAnswers, RobustNumbers
+from model.data.spaces import Value
+from model.data.votes import Vote, Votes
 from model.errors import ModelError
-from model.spaces import Value
-from model.votes import Vote, Votes
 
 
 class TestMultiLabel:

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from model.crowd.rankings import ranking_agreement, ranks_of
-from model.spaces import Value, ValueKind
-from model.votes import Vote, Votes
+from model.data.spaces import Value, ValueKind
+from model.data.votes import Vote, Votes
 
 
 def order(*buckets: str) -> Value:

@@ -17,11 +17,11 @@ import numpy as np
 import torch
 
 from model.config import LadderConfig
+from model.data.numbers import number_bins
+from model.data.spaces import MultipleChoice, SingleChoice, Space, Value
+from model.data.votes import Provenance, Vote, Votes
 from model.ensemble.ladder import Ladder, TrainingSet, fit
-from model.numbers import number_bins
 from model.simulate import Simulated, simulate_annotators
-from model.spaces import MultipleChoice, SingleChoice, Space, Value
-from model.votes import Provenance, Vote, Votes
 
 LABELS = ("no", "maybe", "yes")
 ASKED = [f"t{number}" for number in (0, 5, 7, 11)]

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from model.data.spaces import MultipleChoice, SingleChoice, Value
+from model.data.votes import Provenance, Vote, Votes
 from model.ensemble.consensus import _some_units, fit_spread, majority, widened
 from model.ensemble.given import given_votes
 from model.ensemble.scores import to_probabilities, to_scores
-from model.spaces import MultipleChoice, SingleChoice, Value
-from model.votes import Provenance, Vote, Votes
 
 SINGLE, MULTIPLE = SingleChoice(("a", "b")), MultipleChoice(("p", "q"))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.dataset import build_dataset
+from model.data.dataset import build_dataset
 from model.ensemble.crossfit import _check_loss, _pick_penalty, _preferably_scored, _shares, crossfit
 from model.ensemble.ladder import fit
 from model.ensemble.pooled import PENALTIES, fit_pooled

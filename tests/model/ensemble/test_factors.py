@@ -5,7 +5,9 @@ import pytest
 from scipy.optimize import minimize
 
 from model import checkpoint
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import MultipleChoice, SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.ensemble.factors import BLOCKS, FACTORS, Factors, fit_factors
 from model.ensemble.gap_rungs import OutOfSample, Visible
 from model.ensemble.gaps import with_factors
@@ -13,8 +15,6 @@ from model.ensemble.given import GivenVotes, no_votes
 from model.ensemble.ladder import Ladder, TrainingSet, fit
 from model.ensemble.latent import fit_latent
 from model.ensemble.scores import loss_and_slope, losses, to_probabilities
-from model.spaces import MultipleChoice, SingleChoice, Value
-from model.votes import Vote, Votes
 
 SINGLE, MULTIPLE = SingleChoice(("a", "b", "c")), MultipleChoice(("p", "q"))
 SPACES = [SINGLE, MULTIPLE]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from model.config import LadderConfig
-from model.dataset import TrainingSet
+from model.data.dataset import TrainingSet
+from model.data.spaces import MultipleChoice, SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.ensemble.first_votes import FirstVotes
 from model.errors import NotEnoughVotes
-from model.spaces import MultipleChoice, SingleChoice, Value
-from model.votes import Vote, Votes
 
 SPACE = SingleChoice(("x", "y"))
 

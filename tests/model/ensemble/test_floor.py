@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import MultipleChoice, SingleChoice
+from model.data.votes import Vote, Votes
 from model.ensemble import floor as floor_of
 from model.ensemble.floor import PRIOR, fit_floor, fit_own
 from model.ensemble.gap_rungs import OutOfSample
 from model.ensemble.ladder import Ladder, fit
 from model.ensemble.scores import losses, to_probabilities
 from model.ensemble.stack import fit_stack
-from model.spaces import MultipleChoice, SingleChoice
-from model.votes import Vote, Votes
 
 SPACE = SingleChoice(("a", "b"))
 PEOPLE, VOTES = 8, 60

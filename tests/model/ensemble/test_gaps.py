@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from model import checkpoint
+from model.data.metrics import calibration_error
+from model.data.spaces import SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.ensemble.ladder import Ladder, TrainingSet, fit
-from model.evaluate.metrics import calibration_error
-from model.spaces import SingleChoice, Value
-from model.votes import Vote, Votes
 
 CLASSES = ("no", "maybe", "yes")
 SPACE = SingleChoice(CLASSES)

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from model.dataset import Targets, build_dataset
+from model.data.dataset import Targets, build_dataset
+from model.data.spaces import MultipleChoice, SingleChoice, Value
 from model.ensemble.fitting import Fit
 from model.ensemble.gate import _against_ladder
 from model.ensemble.ladder import fit, judge
 from model.ensemble.scoring import Scored, score_heldout
 from model.simulate import simulate_annotators
-from model.spaces import MultipleChoice, SingleChoice, Value
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from model import checkpoint
+from model.data.spaces import SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.ensemble.crossfit import another_size, newcomers
 from model.ensemble.ladder import Ladder, fit
 from model.simulate import simulate_annotators
-from model.spaces import SingleChoice, Value
-from model.votes import Vote, Votes
 
 
 def _rows(votes, keep=lambda annotator: True):

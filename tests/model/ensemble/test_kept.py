@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from model.data.spaces import SingleChoice
 from model.ensemble.kept import keep
 from model.ensemble.ladder import Ladder
-from model.spaces import SingleChoice
 
 
 def test_somebody_new_is_answered_for_as_somebody_unknown_was(fitted):

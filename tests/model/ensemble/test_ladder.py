@@ -4,11 +4,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.data.spaces import Value
+from model.data.votes import Provenance, Vote, Votes
 from model.ensemble.ladder import Ladder, LadderConfig, TrainingSet, fit
 from model.errors import CheckpointError, ModelError
 from model.simulate import simulate_annotators
-from model.spaces import Value
-from model.votes import Provenance, Vote, Votes
 
 UNITS = ("t1", "t2", "t3")
 

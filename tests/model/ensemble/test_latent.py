@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import MultipleChoice, SingleChoice
 from model.ensemble.latent import LatentClasses, fit_latent
 from model.ensemble.scores import to_probabilities
-from model.spaces import MultipleChoice, SingleChoice
 
 SPACE = SingleChoice(("x", "y"))
 RIGHT, WRONG = [[0.9, 0.1], [0.2, 0.8]], [[0.3, 0.7], [0.6, 0.4]]

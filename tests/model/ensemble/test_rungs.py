@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import MultipleChoice, SingleChoice
 from model.ensemble import scores as s
 from model.ensemble.pooled import fit_pooled
 from model.ensemble.prior import fit_prior
-from model.spaces import MultipleChoice, SingleChoice
 
 SINGLE, MULTIPLE = SingleChoice(("a", "b", "c")), MultipleChoice(("p", "q"))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.dataset import build_dataset
+from model.data.dataset import build_dataset
 from model.ensemble.control import RUNGS
 from model.ensemble.ladder import Ladder
 from model.ensemble.scoring import score_both, score_heldout

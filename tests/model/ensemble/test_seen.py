@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.dataset import build_dataset
+from model.data.dataset import build_dataset
+from model.data.spaces import SingleChoice, Value
 from model.ensemble import crossfit
 from model.ensemble.ladder import fit
 from model.ensemble.seen import as_well_supported, changed_units, mostly_other_contents, much_is_gone, see
 from model.simulate import simulate_annotators
-from model.spaces import SingleChoice, Value
 
 ALL = ("maybe", "no", "yes")
 COLUMNS = ("unit", "annotator", "y", "weight", "scored")

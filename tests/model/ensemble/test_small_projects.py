@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from model.data.spaces import MultipleChoice, SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.ensemble.ladder import TrainingSet, fit, judge
 from model.errors import ModelError, NotEnoughVotes
-from model.spaces import MultipleChoice, SingleChoice, Value
-from model.votes import Vote, Votes
 
 SPACE = SingleChoice(("x", "y"))
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from model.data.spaces import MultipleChoice, SingleChoice
 from model.ensemble.scores import losses, to_probabilities
 from model.ensemble.stack import PRIOR_WEIGHTS, fit_stack
-from model.spaces import MultipleChoice, SingleChoice
 
 SPACE = SingleChoice(("a", "b"))
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import MultipleChoice, SingleChoice
 from model.encoders.surface import PLAIN
 from model.ensemble import pooled
 from model.ensemble.kept import keep
 from model.ensemble.ladder import Ladder, fit
 from model.ensemble.pooled import fit_pooled, with_surface
 from model.ensemble.scores import losses
-from model.spaces import MultipleChoice, SingleChoice
 
 POLITE = SingleChoice(("Impolite", "Polite"))
 WORDS = ("report", "page", "list", "team", "sent", "today", "have", "read", "more", "one", "part", "this", "that")

@@ -3,13 +3,13 @@
 import numpy as np
 
 from model.config import LadderConfig
-from model.dataset import TrainingSet, build_dataset
+from model.data.dataset import TrainingSet, build_dataset
+from model.data.spaces import MultipleChoice, SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.ensemble.calibration import FROM_VERSION, FROM_VOTES, Calibration, fit_calibration
 from model.ensemble.first_votes import FirstVotes
 from model.ensemble.hidden import DENSE, dense_units, some_left
 from model.simulate import simulate_annotators
-from model.spaces import MultipleChoice, SingleChoice, Value
-from model.votes import Vote, Votes
 
 SPACE = SingleChoice(("x", "y"))
 

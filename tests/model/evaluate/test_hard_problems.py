@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from model.config import LadderConfig, NetworkConfig
+from model.data.spaces import SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.errors import ModelError, NotEnoughVotes
 from model.evaluate.baselines.factors import FactorModel
 from model.evaluate.baselines.gaps import DawidSkeneGaps, VisibleMajority
@@ -17,8 +19,6 @@ from model.evaluate.harness import Plan, run
 from model.evaluate.ours import Ours
 from model.evaluate.problem import make_problem
 from model.evaluate.summary import standings, to_json
-from model.spaces import SingleChoice, Value
-from model.votes import Vote, Votes
 
 SIMPLE = (AnnotatorPrior(), PooledContent(), PooledBias(), VisibleMajority(), DawidSkeneGaps(), FactorModel())
 CASES = {

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from model.data.spaces import SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.errors import NotEnoughVotes
 from model.evaluate import joint
 from model.evaluate.baselines.naive import AnnotatorPrior
@@ -18,8 +20,6 @@ from model.evaluate.harness import Plan
 from model.evaluate.ours import Ours
 from model.evaluate.problem import make_problem
 from model.evaluate.summary import standings
-from model.spaces import SingleChoice, Value
-from model.votes import Vote, Votes
 
 SPACE = SingleChoice(("low", "high"), ordered=True)
 PRIOR = FromBaseline(baseline=AnnotatorPrior())

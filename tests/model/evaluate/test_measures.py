@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.data.metrics import calibration_error
 from model.evaluate.bootstrap import task_draws
 from model.evaluate.measures import (
     Agreed,
@@ -17,7 +18,6 @@ from model.evaluate.measures import (
     vote_figures,
     voted_consensus,
 )
-from model.evaluate.metrics import calibration_error
 
 
 def predicted(problem, seed=0, sharp=1.0):

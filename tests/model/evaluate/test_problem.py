@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from model.data.spaces import SingleChoice, Value
+from model.data.votes import Vote, Votes
 from model.errors import ModelError, NotEnoughVotes
 from model.evaluate.problem import make_problem
-from model.spaces import SingleChoice, Value
-from model.votes import Vote, Votes
 
 SPACE = SingleChoice(("no", "yes"))
 

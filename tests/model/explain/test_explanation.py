@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from model.config import NetworkConfig
+from model.data.spaces import MultipleChoice, SingleChoice
 from model.ensemble.scores import to_probabilities
 from model.errors import ModelError
 from model.explain.explanation import explain, likelihood
 from model.explain.places import Place, Places
 from model.qumab.builds import build_network
 from model.qumab.committee import Committee
-from model.spaces import MultipleChoice, SingleChoice
 
 A, D, T = 3, 8, 6
 SPACES = {"tone": SingleChoice(("a", "b", "c")), "topics": MultipleChoice(("x", "y"))}

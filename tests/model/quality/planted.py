@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.crowd.answers import AnswerMatrix
+from model.data.spaces import SingleChoice, Value
+from model.data.splits import is_heldout
+from model.data.votes import Votes
 from model.ensemble.audit import audit_evidence
 from model.ensemble.ladder import LadderConfig, TrainingSet, fit
-from model.evaluate.splits import is_heldout
 from model.quality.evidence import Evidence
 from model.simulate import annotator_scores, simulate_tokens
-from model.spaces import SingleChoice, Value
-from model.votes import Votes
 
 CLASSES = ("no", "maybe", "yes")
 FAULTS = ("spammer", "constant", "inverter", "drifter")

@@ -3,10 +3,10 @@ import pytest
 import torch
 
 from model.config import NetworkConfig
+from model.data.spaces import MultipleChoice, SingleChoice
 from model.qumab.batches import TokenStore
 from model.qumab.growth import grow, new_network
 from model.qumab.slots import lay_out
-from model.spaces import MultipleChoice, SingleChoice
 
 D = 6
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from model.config import NetworkConfig
+from model.data.spaces import MultipleChoice, SingleChoice
 from model.qumab.labels import GivenColumns, label_tokens, tokens_of
 from model.qumab.network import QueryNetwork
 from model.qumab.slots import lay_out
-from model.spaces import MultipleChoice, SingleChoice
 
 B, T, D, A, M = 3, 5, 10, 4, 2
 SLOTS = lay_out({"one": SingleChoice(("x", "y", "z")), "many": MultipleChoice(("p", "q"))})

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from model.numbers import number_bins
+from model.data.numbers import number_bins
+from model.data.spaces import SingleChoice, Value
 from model.qumab.training import vote_losses
-from model.spaces import SingleChoice, Value
 
 NAMES = ("1", "2", "3", "4", "5")
 STARS, PLAIN = SingleChoice(NAMES, ordered=True), SingleChoice(NAMES)

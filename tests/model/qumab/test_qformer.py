@@ -7,6 +7,7 @@ from safetensors.torch import save_file
 from transformers import Blip2QFormerConfig, Blip2QFormerModel
 
 from model.config import NetworkConfig
+from model.data.spaces import SingleChoice
 from model.ensemble.ladder import fit
 from model.errors import ModelError
 from model.qumab.builds import build_network
@@ -17,7 +18,6 @@ from model.qumab.qformer_layers import QFormer, QFormerShape
 from model.qumab.qformer_video import VideoQFormerNetwork
 from model.qumab.qformer_weights import from_original, load_folder, to_original
 from model.simulate import simulate_annotators
-from model.spaces import SingleChoice
 
 SHAPE = QFormerShape(width=24, heads=3, layers=3, inner=96, token_width=20)
 CONFIG = NetworkConfig(build="qformer", width=24, heads=3, blocks=3, pooled_path=False)

@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from model.config import NetworkConfig
-from model.dataset import Targets
+from model.data.dataset import Targets
+from model.data.spaces import MultipleChoice, SingleChoice
 from model.qumab.batches import TokenStore, VoteTable
 from model.qumab.network import QueryNetwork
 from model.qumab.slots import lay_out
 from model.qumab.training import evaluate, masked_loss, train, units_at_once, vote_weights
-from model.spaces import MultipleChoice, SingleChoice
 
 SPACES = {"single": SingleChoice(("a", "b", "c")), "multiple": MultipleChoice(("p", "q"))}
 SLOTS = lay_out(SPACES)

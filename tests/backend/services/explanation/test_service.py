@@ -14,9 +14,9 @@ import pytest
 from backend.errors import ClientError, MediaError, NotFound, NotReady
 from backend.services.explanation.service import Explanations, _answer
 from backend.services.features import Features
+from model.data.numbers import number_bins
+from model.data.spaces import Value
 from model.explain.explanation import Explained
-from model.numbers import number_bins
-from model.spaces import Value
 from tests.backend.encoders import AsIs, WordHashEncoder
 from tests.backend.services.politeness import KEY, START, snapshot
 from tests.backend.services.workshop import Workshop, workshop_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from backend.services.gaps.asking import Table, done
-from model.spaces import MultipleChoice, SingleChoice
+from model.data.spaces import MultipleChoice, SingleChoice
 
 CLASSES = ("A", "B")
 

@@ -13,9 +13,9 @@ from backend.labeling import parse_config
 from backend.services.gaps.answers import FromVersion
 from backend.services.gaps.fill import GIVEN, PREDICTED, control_of, filled, labels_of, people_of
 from backend.services.statistics.codec import encode
+from model.data.numbers import number_bins
+from model.data.spaces import MultipleChoice, SingleChoice, Value
 from model.errors import ModelError
-from model.numbers import number_bins
-from model.spaces import MultipleChoice, SingleChoice, Value
 from tests.backend.services.gaps.test_service import gaps_of
 from tests.backend.services.politeness import CONFIG, KEY, LABEL_STUDIO_ID, answer, fill, snapshot, texts, vote
 from tests.backend.services.workshop import workshop, workshop_of

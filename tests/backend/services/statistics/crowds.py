@@ -15,9 +15,9 @@ from backend.records import Annotation, StoredVote, Task, TaskSnapshot
 from backend.services.statistics import Statistics
 from backend.settings import Settings
 from backend.store import open_store
+from model.data.spaces import Value
+from model.data.votes import Provenance
 from model.quality.evidence import Evidence
-from model.spaces import Value
-from model.votes import Provenance
 
 KEY = "7.1764288000"
 CLASSES = ("A", "B", "C")

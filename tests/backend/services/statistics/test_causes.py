@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from backend.services.statistics.documents import Flag, ReasonKind
-from model.spaces import Value
+from model.data.spaces import Value
 from tests.backend.services.statistics.crowds import CLASSES, KEY, Project, vote
 
 HABIT = "6"  # calls C what the others call B

@@ -13,8 +13,8 @@ import pytest
 from backend.records import Verdict, Version
 from backend.services.statistics.documents import Foreseen, Learned
 from backend.services.statistics.foreseen import ENOUGH, FEWEST, by_version, foreseen
-from model.spaces import SingleChoice, Value
-from model.votes import Vote, Votes
+from model.data.spaces import SingleChoice, Value
+from model.data.votes import Vote, Votes
 
 SPACE = SingleChoice(("Polite", "Neutral", "Impolite"))
 

@@ -17,8 +17,8 @@ from backend.services.statistics.checks import weighed
 from backend.services.statistics.codec import decode, encode
 from backend.services.statistics.documents import TYPES, DocumentKind, Figure, Header, Profile
 from backend.services.statistics.reading import Reader
-from model.spaces import Value
-from model.votes import Vote, Votes
+from model.data.spaces import Value
+from model.data.votes import Vote, Votes
 from tests.backend.services.statistics.crowds import CONFIG, KEY, START, Project, crowd
 
 

@@ -12,9 +12,9 @@ from backend.records import JobKind, Verdict, Version
 from backend.services.statistics.documents import DocumentKind
 from model.crowd.answers import AnswerMatrix
 from model.crowd.dawid_skene import DawidSkene
+from model.data.spaces import Value
 from model.quality.evidence import ControlEvidence, Evidence
 from model.quality.judged import judge
-from model.spaces import Value
 from tests.backend.services.statistics.crowds import CLASSES, KEY, START, Project, crowd, vote
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.data.spaces import ValueKind
 from model.errors import ModelError, NotEnoughVotes
 from model.evaluate.baselines import BASELINES
 from model.evaluate.baselines.deep import DEEP
 from model.evaluate.problem import make_problem
 from model.simulate import simulate_annotators
-from model.spaces import ValueKind
 from tests.model.evaluate.baselines.test_naive_and_gaps import by_name, halves
 
 SHORT = tuple(replace(baseline, epochs=2) for baseline in DEEP)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.data.spaces import SingleChoice, Value, ValueKind
+from model.data.votes import Vote, Votes
 from model.evaluate.baselines.factors import FactorModel
 from model.evaluate.baselines.gaps import DawidSkeneGaps, VisibleMajority
 from model.evaluate.baselines.naive import AnnotatorPrior, PooledBias, PooledContent
 from model.evaluate.harness import make_fold
 from model.evaluate.problem import make_problem
-from model.spaces import SingleChoice, Value, ValueKind
-from model.votes import Vote, Votes
 
 SIMPLE = (
     AnnotatorPrior(), PooledContent(), PooledBias(), VisibleMajority(), DawidSkeneGaps(),

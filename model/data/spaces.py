@@ -78,7 +78,7 @@ class Value:
 class SingleChoice:
     """Exactly one of `classes`. Encoded as a class index; predicted as a distribution over classes.
 
-    `kind` says how answers are encoded: numbers (`model.numbers`) are classes too, namely bins, and have values of
+    `kind` says how answers are encoded: numbers (`model.data.numbers`) are classes too, namely bins, and have values of
     their own.
     """
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.data.spaces import Value
+from model.data.votes import Vote, Votes
 from model.errors import ModelError
-from model.spaces import Value
-from model.votes import Vote, Votes
 
 VALUES = (Value.of_class("b"), Value.of_number(2.0), Value.of_class("a"), Value.of_classes(["a", "b"]))
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 1), st.integers(0, 3)), min_size=1)

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.data.metrics import ordered_errors
+from model.data.numbers import BINS, NumberBins, from_json, kept, number_bins, to_json
+from model.data.spaces import SingleChoice, Value
 from model.errors import ModelError
-from model.evaluate.metrics import ordered_errors
-from model.numbers import BINS, NumberBins, from_json, kept, number_bins, to_json
-from model.spaces import SingleChoice, Value
 
 NUMBERS = st.dictionaries(
     st.floats(-1e6, 1e6).map(Value.of_number), st.integers(1, 5), min_size=1, max_size=60

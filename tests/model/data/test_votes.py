@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.data.spaces import Value
+from model.data.votes import Provenance, Vote, Votes
 from model.errors import ModelError
-from model.spaces import Value
-from model.votes import Provenance, Vote, Votes
 
 VOTE = st.builds(
     Vote,

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.config import LadderConfig
+from model.data.spaces import Space
+from model.data.splits import fold_of
+from model.data.votes import Provenance, Votes
 from model.errors import ModelError, NotEnoughVotes
-from model.evaluate.splits import fold_of
-from model.spaces import Space
-from model.votes import Provenance, Votes
 
 Tokens = NDArray[np.float16]  # (T, D) of one unit
 

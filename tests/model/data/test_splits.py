@@ -1,4 +1,4 @@
-from model.evaluate.splits import fold_of, is_heldout
+from model.data.splits import fold_of, is_heldout
 
 
 def test_share_is_about_the_percentage_and_stable():

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from model.data.spaces import Value
 from model.errors import ModelError
-from model.spaces import Value
 
 
 class Provenance(IntEnum):

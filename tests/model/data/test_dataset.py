@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from model.config import LadderConfig
-from model.dataset import TrainingSet, build_dataset, check_tokens
+from model.data.dataset import TrainingSet, build_dataset, check_tokens
+from model.data.spaces import MultipleChoice, SingleChoice, Value
+from model.data.votes import Provenance, Vote, Votes
 from model.errors import ModelError, NotEnoughVotes
-from model.spaces import MultipleChoice, SingleChoice, Value
-from model.votes import Provenance, Vote, Votes
 
 
 def _set(votes, spaces, heldout=lambda unit: False):

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from model.data.spaces import SingleChoice, Value, ValueKind
 from model.errors import ModelError
-from model.spaces import SingleChoice, Value, ValueKind
 
 Floats = NDArray[np.float64]
 BINS = 12  # that votes are spread over

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.data.spaces import MultipleChoice, SingleChoice, Value, ValueKind
 from model.errors import ModelError
-from model.spaces import MultipleChoice, SingleChoice, Value, ValueKind
 
 cases = settings(derandomize=True, max_examples=100)
 NAMES = st.lists(st.text(max_size=5), min_size=1, max_size=6, unique=True).map(tuple)
@@ -86,6 +86,6 @@ def test_ties_go_to_the_first_class_and_one_half_is_chosen():
 
 def test_neither_spaces_nor_votes_load_torch():
     """Command line and web process read votes without waiting for torch."""
-    code = "import sys, json, model, model.spaces, model.votes; print(json.dumps('torch' in sys.modules))"
+    code = "import sys, json, model, model.data.spaces, model.data.votes; print(json.dumps('torch' in sys.modules))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(answer.stdout) is False

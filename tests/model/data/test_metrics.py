@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from model.evaluate.metrics import (
+from model.data.metrics import (
     brier_scores,
     calibration_error,
     correct,
@@ -9,7 +9,7 @@ from model.evaluate.metrics import (
     paired_interval,
     summarise,
 )
-from model.spaces import MultipleChoice, SingleChoice
+from model.data.spaces import MultipleChoice, SingleChoice
 
 SINGLE, MULTIPLE = SingleChoice(("a", "b")), MultipleChoice(("a", "b"))
 P = np.array([[0.9, 0.1], [0.4, 0.6]])

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from model.numbers import NumberBins
-from model.spaces import SingleChoice, Space, ValueKind
+from model.data.numbers import NumberBins
+from model.data.spaces import SingleChoice, Space, ValueKind
 
 Floats = NDArray[np.float64]
 _FLOOR = 1e-6  # a probability never counts as less
