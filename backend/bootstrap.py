@@ -161,7 +161,8 @@ def _wired(
             clock=clock,
         ),
         alive=Alive(settings.label_studio_url),
-        triggers=Triggers(store=store, settings=settings, clock=clock, seconds=seconds, take_in=late.try_to_take_in),
+        triggers=Triggers(store=store, settings=settings, clock=clock, seconds=seconds, take_in=late.try_to_take_in,
+                          usable=registry.usable),
         clock=clock,
     )
 

@@ -16,10 +16,9 @@ from sqlalchemy.engine import make_url
 
 from backend.bootstrap import build_services
 from backend.commands.base import Arguments, Command, find_project, project_argument, say
-from backend.prediction_names import consensus_version
 from backend.records import Job, JobState, Version
 from backend.routes.overview import Overview, ProjectView, overview
-from backend.routes.sentences import again, ago, connection, crowd, learned
+from backend.routes.sentences import again, ago, answering, connection, crowd, learned
 from backend.settings import Settings
 
 VERSIONS_SHOWN = 5
@@ -94,7 +93,7 @@ def _show_project(view: ProjectView, versions: list[Version], now: datetime, con
     waiting = f", {view.dirty} to be read again" if view.dirty else ""
     say(console, f"  {view.tasks} tasks{waiting}; {votes.total} votes by {votes.annotators} annotators")
     say(console, f"  read from Label Studio {_ago(view.sync.last_success, now)}")
-    say(console, f"  {_published(view)}")
+    say(console, f"  {answering(view, now)}")
     for sentence in [*learned(view), *crowd(view)]:
         say(console, f"  {sentence}")
     for sentence in view.problems:
@@ -111,19 +110,6 @@ def _show_project(view: ProjectView, versions: list[Version], now: datetime, con
             cells = (version.name, version.verdict.value, _ago(version.created_at, now), version.reason)
             table.add_row(*(Text(cell) for cell in cells))
         console.print(table)
-
-
-def _published(view: ProjectView) -> str:
-    if view.published is None:
-        missing = max(view.min_votes - view.votes.total, 0)
-        if missing:
-            return f"no version yet: training begins at {view.min_votes} votes, {missing} to go"
-        return "no version yet: every vote says the same" if view.votes.classes == 1 else "no version yet"
-    if view.delivery is None:
-        return f"{view.published.name} is published, nothing is delivered yet"
-    if view.delivery.version != consensus_version(view.published.name):
-        return f"{view.published.name} is published; {view.delivery.version} is delivered, the newer one follows"
-    return f"{view.published.name} is published; its delivery: {view.delivery.step.value}"
 
 
 def _job(job: Job, now: datetime) -> str:

@@ -4,7 +4,8 @@ Invariants: the pointer is read from the store at each call, so that a version p
 next request; a checkpoint never changes once it has its path, nor do the figures of its version, so ladders and the
 models of rankings are cached by path; a version is recorded only
 after its files are whole on disk (`Ladder.save` writes aside, flushes and renames). Where a checkpoint is missing or
-damaged the newest older published version answers, and `problem` says so until the damage is gone.
+damaged the newest older published version answers, and `usable` is false until the damage is gone. All processes agree
+on that: what was deleted answers from nobody's memory, and who finds a checkpoint damaged leaves a mark beside it.
 
 Only published versions have files: a rejected one is a verdict with its figures, and would only take space.
 """
@@ -43,6 +44,7 @@ DAMAGE_REMEMBERED_S = 60.0  # how long a checkpoint that could not be loaded is 
 AUDIT = "audit"  # folder beside a checkpoint's files
 AUDITS = 11  # published versions whose audits stay: the one that answers, and ten that candidates are compared with
 ORPHAN_AFTER_S = 3600.0  # files that no version names are left by a crash when they are older than this
+DAMAGED = "damaged"  # file beside a checkpoint's that could not be loaded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,6 @@ class Loaded:
     version: Version
     ladder: Ladder
     rankings: Mapping[str, RankingModel]  # control -> what its version learned of orders
-    problem: str = ""  # a sentence when a newer published version could not be loaded
 
 
 class Registry:
@@ -73,32 +74,24 @@ class Registry:
         self._lock = threading.Lock()  # never held while a file is read
         self._loads: dict[str, threading.Lock] = {}  # path -> held while it is read
         self._learned: OrderedDict[str, _Learned] = OrderedDict()
-        self._damaged: dict[str, float] = {}  # path -> when it was found out
+        self._damaged: dict[str, float] = {}  # path -> when it was found out here
+        self._unmarked: set[str] = set()  # paths that only this process knows to be damaged: the disk takes no mark
 
     def published(self, project: str) -> Loaded | None:
         """The version that answers, with its ladder; None when there is none that can be loaded."""
-        pointed: Version | None = None
         for version in self._candidates(project):
-            pointed = pointed or version
             found = self._load(version)
             if found is not None:
-                problem = self._problem_of(pointed)
-                return Loaded(version=version, ladder=found[0], rankings=found[1], problem=problem)
+                return Loaded(version=version, ladder=found[0], rankings=found[1])
         return None
 
     def current(self, project: str) -> Version | None:
         """Like `published`, without loading anything: for /setup, which must answer at once."""
-        return next((version for version in self._candidates(project) if not self._known_damaged(version)), None)
+        return next((version for version in self._candidates(project) if self.usable(version)), None)
 
-    def problem(self, project: str) -> str:
-        """A sentence when the published version is known here to be unusable, else ""."""
-        version = self._store.versions.published(project)
-        return "" if version is None else self._problem_of(version)
-
-    def _problem_of(self, version: Version) -> str:
-        if not self._known_damaged(version):
-            return ""
-        return f"The checkpoint of version {version.name} is missing or damaged: start a training, or restore a backup."
+    def usable(self, version: Version) -> bool:
+        """False when the files of a published version are gone, or known to be damaged. Two looks into the folder."""
+        return self._is_there(version) and not self._is_damaged(version)
 
     def save(
         self, project: str, ladder: Ladder, judgement: Judgement, figures: Mapping[str, Any], changes: int,
@@ -161,20 +154,25 @@ class Registry:
         from model.ensemble.ladder import Ladder  # torch is loaded by who predicts, not by who asks for a name
 
         path = version.path
+        if not self.usable(version):
+            self._forget(path)
         learned = self._remembered(path)
         if learned is not None:
             return learned
         with self._loading(path):
             learned = self._remembered(path)  # another thread may have loaded it meanwhile
-            if learned is not None or self._damage_is_fresh(path):
+            if learned is not None or (self._damage_is_fresh(path) and not self.usable(version)):
                 return learned
             try:
                 ladder = Ladder.load(self._folder / path, device=self.device)
             except (CheckpointError, OSError) as error:
                 log.warning("version %s of project %s cannot be loaded: %s", version.name, version.project, error)
                 self._damaged[path] = self._seconds()
+                if self._is_there(version):
+                    self._mark(version, damaged=True)
                 return None
             self._damaged.pop(path, None)
+            self._mark(version, damaged=False)
             learned = ladder, _rankings(version)
             self._remember(path, learned)
             return learned
@@ -203,8 +201,26 @@ class Registry:
                 with self._lock:  # whoever waits has it; whoever comes later finds the ladder, or makes a new lock
                     self._loads.pop(path, None)
 
-    def _known_damaged(self, version: Version) -> bool:
-        return version.path in self._damaged or not (self._folder / version.path / checkpoint.MANIFEST).is_file()
+    def _forget(self, path: str) -> None:
+        with self._lock:
+            self._learned.pop(path, None)
+
+    def _is_there(self, version: Version) -> bool:
+        return (self._folder / version.path / checkpoint.MANIFEST).is_file()
+
+    def _is_damaged(self, version: Version) -> bool:
+        return version.path in self._unmarked or (self._folder / version.path / DAMAGED).exists()
+
+    def _mark(self, version: Version, *, damaged: bool) -> None:
+        mark = self._folder / version.path / DAMAGED
+        self._unmarked.discard(version.path)
+        try:
+            if damaged:
+                mark.touch()
+            else:
+                mark.unlink(missing_ok=True)
+        except OSError:
+            self._unmarked |= {version.path} if damaged else set()
 
     def _damage_is_fresh(self, path: str) -> bool:
         found = self._damaged.get(path)

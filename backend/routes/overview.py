@@ -138,18 +138,18 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
     recent = store.jobs.recent(key, limit=JOBS_LOOKED_AT)
     cut_off = store.jobs.interrupted(key, since=now - TELL_OF_INTERRUPTIONS)
     jobs, last = _open_jobs(services, key, [*recent, *cut_off]), _last(services, project)
-    published, sync = store.versions.published(key), store.projects.sync_state(key)
+    published, sync, votes = store.versions.published(key), store.projects.sync_state(key), store.votes.counts(key)
     settings = services.triggers.settings_of(project)
     base = services.settings.label_studio_url
     of_config, notes = problems.of_config(project.label_config)
     found = [
         *problems.of_reading(sync, jobs, settings, now, connected=services.triggers.connected),
         *problems.of_jobs(last, said=sync.last_error), *of_config,
-        *_registry_problem(services, key), *store.projects.findings(key), *_token_problems(services, project, settings),
+        *_lost(services, published, votes, jobs, settings), *store.projects.findings(key), *_token_problems(services, project, settings),
     ]
     return ProjectView(
         project=project, link=f"{base}/projects/{project.label_studio_id}/data" if base else "",
-        votes=store.votes.counts(key), tasks=store.tasks.count(key), dirty=store.tasks.dirty_count(key), sync=sync,
+        votes=votes, tasks=store.tasks.count(key), dirty=store.tasks.dirty_count(key), sync=sync,
         published=published, answering=services.registry.current(key),
         versions=store.versions.recent(key, limit=VERSIONS_SHOWN),
         delivery=store.deliveries.latest(key), jobs=jobs, settings=settings,
@@ -211,9 +211,11 @@ def _token_problems(services: Services, project: Project, settings: Settings) ->
     return [token.problem for token in services.store.tokens.of(project.key) if token.problem]
 
 
-def _registry_problem(services: Services, key: str) -> list[str]:
-    sentence = services.registry.problem(key)
-    return [sentence] if sentence else []
+def _lost(
+    services: Services, published: Version | None, votes: VoteCounts, jobs: Sequence[Job], settings: Settings,
+) -> list[str]:
+    usable = published is None or services.registry.usable(published)
+    return [] if published is None or usable else problems.of_checkpoint(published, votes, jobs, settings)
 
 
 def control_figures(figures: Mapping[str, Any]) -> list[ControlFigures]:

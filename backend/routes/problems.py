@@ -12,7 +12,7 @@ from datetime import datetime
 from backend.errors import LabelConfigError
 from backend.labeling import parse_config
 from backend.labeling.controls.ranker import Ranker
-from backend.records import Job, JobKind, JobState, SyncState
+from backend.records import Job, JobKind, JobState, SyncState, Version, VoteCounts
 from backend.settings import Settings
 
 JOB_SHOULD_START_S = 60.0  # a due job that waits longer has nobody to run it
@@ -76,6 +76,23 @@ def of_reading(
         return []
     return [f"Label Studio was last read {late_s / 60:.0f} minutes ago, although it should be every "
             f"{settings.reconcile_every_s:g} s, so no job process seems to run: {START_WORKER}"]
+
+
+def of_checkpoint(published: Version, votes: VoteCounts, jobs: Sequence[Job], settings: Settings) -> list[str]:
+    """The published version cannot answer; `jobs` are the project's open ones."""
+    states = {job.state for job in jobs if job.kind is JobKind.TRAIN}
+    if JobState.RUNNING in states:
+        then = "a training that replaces it runs"
+    elif JobState.QUEUED in states:
+        then = "a training that replaces it is queued"
+    elif (missing := settings.min_votes - votes.total) > 0:
+        then = f"the training that replaces it starts at {settings.min_votes} votes, {missing} to go"
+    elif votes.classes < 2:
+        then = "the training that replaces it starts when votes do not all say the same"
+    else:
+        then = "a training that replaces it follows by itself"
+    return [f"The checkpoint of version {published.name} is missing or damaged: {then}. Restore a backup if it is to be "
+            f"{published.name} itself."]
 
 
 def of_jobs(last: Sequence[Job], *, said: str = "") -> list[str]:

@@ -8,7 +8,8 @@ Rules, each per project:
 - reconcile: once after each start of the job process, then every `reconcile_every_s`;
 - train: `train_after_votes` changed votes since the last version tried, or at least one and `train_after_quiet_s` of
   quiet; never below `min_votes` or two classes, never while the very first reading still runs; after each rejected
-  version in a row the wait doubles, and the first of them is followed by one full retrain even without new votes;
+  version in a row the wait doubles, and the first of them is followed by one full retrain even without new votes; where
+  the files of the published version are gone or damaged, from scratch and without new votes, with the same waits;
 - deliver: the published version is not the delivered one, or tasks are new (both at most every `consensus_every_s`; a
   publishing job asks for its own delivery at once), a delivery was interrupted, or votes changed and went quiet (own
   predictions move on); a delivery that found a reason to send nothing is asked for again `consensus_every_s` later;
@@ -18,7 +19,7 @@ Rules, each per project:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any
@@ -77,6 +78,7 @@ class Situation:
     sync: SyncState = field(default_factory=SyncState)
     tried: Sequence[Version] = ()  # newest first
     published: Version | None = None
+    lost: bool = False  # the files of the published version are gone or damaged
     delivery: Delivery | None = None
     lately: Mapping[JobKind, Lately] = field(default_factory=dict)
 
@@ -156,6 +158,8 @@ def _train(situation: Situation) -> Wish | None:
             return None
         if rejected == 1 and situation.published is not None and not _from_scratch(situation.tried[0]):
             return wish  # the increment was not good enough; a version from scratch may be
+    if situation.lost:
+        return replace(wish, payload={**wish.payload, "full": True})
     # A training that failed has tried nothing: it comes again when its cool-down is over, without newer votes.
     tried_changes = max((version.changes for version in situation.tried), default=0)
     return wish if _enough_new(situation, tried_changes) else None

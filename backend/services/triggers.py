@@ -29,6 +29,7 @@ WISHED = (JobKind.SYNC, JobKind.RECONCILE, JobKind.TRAIN, JobKind.DELIVER)  # ki
 STICKY = ("force", "full", "then_train")  # flags of a payload that outlive a merge
 JOBS_LOOKED_AT = 12  # of each kind: the longest wait is reached before so many failures
 VERSIONS_LOOKED_AT = 10
+LOST_EVERY_S = 5.0  # how often the files of a published version are looked for
 
 
 class Triggers:
@@ -39,14 +40,17 @@ class Triggers:
 
     def __init__(
         self, *, store: Store, settings: Settings, clock: Clock, seconds: Callable[[], float] = time.monotonic,
-        take_in: Callable[[], None] = lambda: None,
+        take_in: Callable[[], None] = lambda: None, usable: Callable[[Version], bool] = lambda version: True,
     ) -> None:
-        """`take_in` brings what web requests could not write into the database; called at each tick."""
+        """`take_in` brings what web requests could not write into the database; called at each tick. `usable` says
+        whether the files of a published version are there and whole."""
         self._store = store
         self._settings = settings
         self._clock = clock
         self._seconds = seconds
         self._take_in = take_in
+        self._usable = usable
+        self._looked: dict[str, tuple[str, float, bool]] = {}  # project -> published path, when, whether it was lost
         self._instants = Instants(clock, seconds=seconds)
         self._watch = ClockWatch(store=store, clock=clock, seconds=seconds)
         self._started = seconds()
@@ -87,7 +91,7 @@ class Triggers:
     def situation(self, project: Project) -> Situation:
         """Read the counts of one project."""
         store, key = self._store, project.key
-        dirty = store.tasks.dirty_count(key)
+        dirty, published = store.tasks.dirty_count(key), store.versions.published(key)
         now = self._clock()
         return self._in_the_past(Situation(
             now=now,
@@ -100,7 +104,8 @@ class Triggers:
             newest_task=self._newest_task(key),
             sync=store.projects.sync_state(key),
             tried=store.versions.recent(key, limit=VERSIONS_LOOKED_AT),
-            published=store.versions.published(key),
+            published=published,
+            lost=published is not None and self._lost(published),
             delivery=store.deliveries.latest(key),
             lately={kind: lately(store.jobs.recent(key, kind=kind, limit=JOBS_LOOKED_AT), kind) for kind in WISHED},
         ))
@@ -134,6 +139,14 @@ class Triggers:
             ids = self._store.tasks.ids(project)
             self._newest[project] = (count, int(ids[-1]) if len(ids) else 0)
         return self._newest.get(project, (0, 0))[1]
+
+    def _lost(self, published: Version) -> bool:
+        """Whether its files are gone or damaged; looked at every few seconds, and at once when it is another one."""
+        path, looked, lost = self._looked.get(published.project, ("", 0.0, False))
+        if path != published.path or self._seconds() - looked >= LOST_EVERY_S:
+            lost = not self._usable(published)
+            self._looked[published.project] = (published.path, self._seconds(), lost)
+        return lost
 
     def start_training(self, project: str) -> Job:
         """Somebody asked for a training: read Label Studio first where that is possible, then train whatever is new.

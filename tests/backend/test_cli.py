@@ -126,7 +126,7 @@ def test_status_for_people(folder: Path, store: SqlStore, capsys: pytest.Capture
     assert run(folder, "status", "12", LABEL_STUDIO_URL="http://ls", LABEL_STUDIO_API_KEY="very secret") == 0
     shown = capsys.readouterr().out
     for part in ("http://ls", "Politeness [bold]", "2 to be read again", "Label Studio does not answer.", "sending",
-                 "train: waits", "deliver: 40% sending", "r1 is published, nothing is delivered yet",
+                 "train: waits", "deliver: 40% sending", "No version answers, since the checkpoint of r1 is missing",
                  "rejected", "Reason 2."):
         assert part in shown
     assert "Other" not in shown and "very secret" not in shown

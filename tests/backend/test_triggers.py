@@ -162,6 +162,20 @@ TABLE: list[tuple[str, dict[str, Any], set[str]]] = [
         "tried": (version(3, changes=30, published=False, age_s=79), *REJECTED), "votes": votes(40)}, {"deliver"}),
     ("the first was rejected, no new votes",
      NEVER | {"tried": (version(1, changes=30, published=False, age_s=9000),)}, set()),
+    # where the files of the published version are gone
+    ("lost", {"lost": True}, {"train"}),
+    ("lost, training runs", {"lost": True, "lately": with_lately(JobKind.TRAIN, pending=True)}, set()),
+    ("lost, too few votes left", {"lost": True, "votes": votes(30, total=19, quiet_s=500)}, set()),
+    ("lost, training failed just now",
+     {"lost": True, "lately": with_lately(JobKind.TRAIN, failures=1, changes=30, ended_at=ago(59))}, set()),
+    ("lost, training failed a while ago",
+     {"lost": True, "lately": with_lately(JobKind.TRAIN, failures=1, changes=30, ended_at=ago(61))}, {"train"}),
+    ("lost, training fails again and again",
+     {"lost": True, "lately": with_lately(JobKind.TRAIN, failures=7, changes=30, ended_at=ago(3599))}, set()),
+    ("lost, the next one was rejected just now", {"lost": True, "tried": (
+        version(2, changes=30, published=False, age_s=39, started_from="scratch"), *REJECTED[1:])}, set()),
+    ("lost, the next one was rejected a while ago", {"lost": True, "tried": (
+        version(2, changes=30, published=False, age_s=41, started_from="scratch"), *REJECTED[1:])}, {"train"}),
     # deliver
     ("published, nothing delivered", {"delivery": None}, {"deliver"}),
     ("another version is published", {"published": version(2, changes=30)}, {"deliver"}),
@@ -222,6 +236,8 @@ def test_training_goes_from_scratch_after_a_rejected_version_only() -> None:
     assert retrain.payload == {"changes": 30, "full": True}
     train = next(wish for wish in decide(situation(votes=votes(40))) if wish.kind is JobKind.TRAIN)
     assert train.payload == {"changes": 40, "full": False}
+    (anew,) = decide(situation(lost=True))
+    assert anew.payload == {"changes": 30, "full": True}
 
 
 def test_back_off_doubles_up_to_a_limit() -> None:

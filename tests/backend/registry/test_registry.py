@@ -61,7 +61,6 @@ def test_before_the_first_version_there_is_none(store: SqlStore, tmp_path: Path)
     registry = Registry(store=store, folder=tmp_path / "models")
     assert registry.published(KEY) is None
     assert registry.current(KEY) is None
-    assert registry.problem(KEY) == ""
 
 
 def test_a_version_published_by_another_process_is_seen_at_the_next_call(
@@ -70,7 +69,7 @@ def test_a_version_published_by_another_process_is_seen_at_the_next_call(
     trainer, web = (Registry(store=store, folder=tmp_path / "models") for _ in range(2))
     publish(trainer, fitted)
     first = web.published(KEY)
-    assert first is not None and first.version.name == "r1" and first.problem == ""
+    assert first is not None and first.version.name == "r1"
     publish(trainer, fitted)
     second = web.published(KEY)
     assert second is not None and second.version.name == "r2"
@@ -156,7 +155,7 @@ def test_where_the_checkpoint_is_unusable_the_previous_version_answers(
     web = Registry(store=store, folder=tmp_path / "models", seconds=lambda: clock[0])
     loaded = web.published(KEY)
     assert loaded is not None and loaded.version.name == "r1"
-    assert "r3" in loaded.problem and loaded.problem == web.problem(KEY)
+    assert not web.usable(newest) and web.usable(loaded.version)
     current = web.current(KEY)
     assert current is not None and current.name == "r1"  # /setup and /predict agree
     assert "r3" in caplog.text
@@ -180,7 +179,24 @@ def test_a_checkpoint_that_was_mended_answers_again(store: SqlStore, tmp_path: P
     shutil.move(tmp_path / "aside", folder / version.path)
     clock[0] = 1e6
     assert registry.published(KEY) is not None
-    assert registry.problem(KEY) == ""
+    assert registry.usable(version)
+
+
+@pytest.mark.parametrize("harm", [spoil, shutil.rmtree], ids=["damaged", "missing"])
+def test_all_processes_agree_on_what_is_gone(store: SqlStore, tmp_path: Path, fitted: Fit, harm) -> None:  # type: ignore[no-untyped-def]
+    folder, clock = tmp_path / "models", [0.0]
+    first, second = (Registry(store=store, folder=folder, seconds=lambda: clock[0]) for _ in range(2))
+    publish(first, fitted)
+    version = store.versions.published(KEY)
+    assert version is not None and second.published(KEY) is not None  # in the memory of one of them
+    shutil.copytree(folder / version.path, tmp_path / "aside")
+    harm(folder / version.path)
+    assert first.published(KEY) is None
+    assert second.published(KEY) is second.current(KEY) is None and not second.usable(version)
+    shutil.rmtree(folder / version.path, ignore_errors=True)
+    shutil.copytree(tmp_path / "aside", folder / version.path)
+    clock[0] = 1e6
+    assert first.published(KEY) is not None and second.published(KEY) is not None and second.usable(version)
 
 
 def test_old_checkpoints_are_removed_and_so_is_what_a_crash_left(store: SqlStore, tmp_path: Path, fitted: Fit) -> None:

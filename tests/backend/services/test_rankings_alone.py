@@ -181,7 +181,7 @@ def test_beside_a_network_worse_orders_do_not_come_along(tmp_path: Path) -> None
     assert model is not None
     everything, turned = {"rank": model}, replace(model, pooled=-model.pooled, own=-model.own)
     good = {"rank": {**model.to_json(), "heldout_percent": 100.0}}
-    published = Loaded(version=version_with(good), ladder=cast(Any, None), rankings=everything, problem="")
+    published = Loaded(version=version_with(good), ladder=cast(Any, None), rankings=everything)
 
     def heldout(percent: float) -> Callable[[str], bool]:
         return lambda unit: int(unit) < percent

@@ -111,7 +111,7 @@ def make_services(folder: Path, migrated: Path | None = None, **overrides: Any) 
         shutil.copy(migrated, folder / migrated.name)
     store = open_store(settings.database_url)
     registry = SimpleNamespace(
-        problem=lambda project: "", evidence=lambda version: None, published=lambda project: None,
+        usable=lambda version: True, evidence=lambda version: None, published=lambda project: None,
         current=store.versions.published)
     return SimpleNamespace(
         settings=settings, store=store, ingest=SmallIngest(store), prediction=SmallPrediction(), clock=lambda: NOW,
