@@ -145,7 +145,8 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
     found = [
         *problems.of_reading(sync, jobs, settings, now, connected=services.triggers.connected),
         *problems.of_jobs(last, said=sync.last_error), *of_config,
-        *_lost(services, published, votes, jobs, settings), *store.projects.findings(key), *_token_problems(services, project, settings),
+        *_lost(services, published, votes, jobs, settings), *store.projects.findings(key),
+        *_token_problems(services, project, settings),
     ]
     return ProjectView(
         project=project, link=f"{base}/projects/{project.label_studio_id}/data" if base else "",

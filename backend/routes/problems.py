@@ -91,8 +91,8 @@ def of_checkpoint(published: Version, votes: VoteCounts, jobs: Sequence[Job], se
         then = "the training that replaces it starts when votes do not all say the same"
     else:
         then = "a training that replaces it follows by itself"
-    return [f"The checkpoint of version {published.name} is missing or damaged: {then}. Restore a backup if it is to be "
-            f"{published.name} itself."]
+    return [f"The checkpoint of version {published.name} is missing or damaged: {then}. To have {published.name} "
+            "itself back, restore a backup."]
 
 
 def of_jobs(last: Sequence[Job], *, said: str = "") -> list[str]:

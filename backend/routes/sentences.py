@@ -56,8 +56,8 @@ def answering(view: ProjectView, now: datetime) -> str:
         return "No version answers yet" + (": all votes say the same." if same else ".")
     name = view.published.name
     if view.answering is None:
-        return (f"No version answers, since the checkpoint of {name} is missing or damaged and there is no earlier one; "
-                "until the next training only votes count.")
+        return (f"No version answers, since the checkpoint of {name} is missing or damaged and there is no earlier "
+                "one; until the next training only votes count.")
     if view.answering.number != view.published.number:
         return f"Version {view.answering.name} answers, since the checkpoint of {name} is missing or damaged."
     return f"Version {name} answers, published {ago(view.published.created_at, now)}{_delivered(view, name)}."

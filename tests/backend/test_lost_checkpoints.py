@@ -1,4 +1,4 @@
-"""Every checkpoint of a project is deleted: the status says so at once, a training is queued, and a new version answers.
+"""Every checkpoint of a project is deleted: the status says so at once, a training is queued, a new version answers.
 
 Real store, real files, a real training; ticks and jobs as the job process does them.
 """

@@ -64,8 +64,8 @@ def job(kind, state, *, error="", in_s=0.0):
     (view(published=None, votes=12), "No version answers yet: the first training starts at 20 votes, 8 to go."),
     (view(published=None, classes=1), "No version answers yet: all votes say the same."),
     (view(published=None), "No version answers yet."),
-    (view(answering=None), "No version answers, since the checkpoint of r12 is missing or damaged and there is no earlier "
-                           "one; until the next training only votes count."),
+    (view(answering=None), "No version answers, since the checkpoint of r12 is missing or damaged and there is no "
+                           "earlier one; until the next training only votes count."),
     (view(answering=version(11)), "Version r11 answers, since the checkpoint of r12 is missing or damaged."),
 ])
 def test_which_version_answers(shown, said):
