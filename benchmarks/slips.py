@@ -1,12 +1,13 @@
 """Planted faults, slips and contradictions: what the audit finds, beside cleanlab on the same votes.
 
-    python -m benchmarks.slips --peers .venv-peers/bin/python [--seeds 20] [--first 7000] [--out benchmarks/results]
+    python -m benchmarks.slips --peers .venv-peers/bin/python [--seeds 20] [--first 7000] [--jobs N]
+                                 [--out benchmarks/results]
 
 Each seed is a project of its own (see `tests.model.quality.planted`): 12 annotators with a spammer, a constant
 answerer, an inverter and a drifter; 60 slips; 40 contradictions on nearly equal tasks. The real ladder is trained on it
-and leaves its out-of-sample predictions, which cleanlab is given too. Faults are pooled over the seeds; average
-precisions are means over the seeds with a 95 % interval (Student's, seeds as draws). The sources are shown one by one
-as well, losses too.
+and leaves its out-of-sample predictions, which cleanlab is given too and by which, as in a live project, faults are
+judged. Faults are pooled over the seeds; average precisions are means over the seeds with a 95 % interval (Student's,
+seeds as draws). The sources are shown one by one as well, losses too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--peers", help="Python of an environment with cleanlab; without it only ours is measured")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=7000)
+    parser.add_argument("--jobs", type=int, default=1, help="projects at once, each in a process of its own")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    import torch
-
-    torch.set_num_threads(1)
     where, runs = machine(), []
-    for seed in range(options.first, options.first + options.seeds):
-        runs.append(measure(seed, options.peers))
-        print(json.dumps(runs[-1]), flush=True)
+    seeds = range(options.first, options.first + options.seeds)
+    with get_context("spawn").Pool(options.jobs) as pool:
+        for run in pool.imap(partial(measure, peers=options.peers), seeds):
+            runs.append(run)
+            print(json.dumps(run), flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     peers = "--peers .venv-peers/bin/python " if options.peers else ""  # wherever the environment really is
     text = report(runs, where, f"{peers}--seeds {options.seeds} --first {options.first}")
@@ -57,19 +60,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(seed: int, peers: str | None) -> dict[str, Any]:
     """One project: faults named, and for each way of scoring votes the average precision."""
+    import torch
+
     from model.crowd.dawid_skene import DawidSkene
     from model.ensemble.ladder import LadderConfig
+    from model.quality.fault_evidence import Witness
     from model.quality.judged import judge
     from model.quality.slips import slips
     from tests.model.quality.planted import plant
 
+    torch.set_num_threads(1)
     planted = plant(seed)
     answers = planted.answers
     begun = time.perf_counter()
     evidence = planted.learn(LadderConfig())
     trained_s = time.perf_counter() - begun
     begun = time.perf_counter()
-    judged = judge(answers, DawidSkene())
+    judged = judge(answers, DawidSkene(), witness=Witness(gain=planted.gain(evidence)), watched=True)
     own, twins = planted.own(evidence), planted.twins(evidence)
     others = judged.predicted
     scores = {

@@ -61,12 +61,23 @@ class Planted:
 
     def own(self, evidence: Evidence) -> NDArray[np.float64]:
         """(N, C) out-of-sample probabilities of each vote's annotator; NaN where there are none."""
+        return self._of_votes(evidence, evidence.controls["label"].served)
+
+    def gain(self, evidence: Evidence) -> NDArray[np.float64]:
+        """(N,) nats by which content tells a vote better than its annotator's habits; NaN where it is not known."""
+        item, label = evidence.controls["label"], self.answers.label
+        served, prior = (np.clip(self._of_votes(evidence, p)[np.arange(len(label)), label], 1e-6, 1.0)
+                         for p in (item.served, item.prior))
+        return np.log(served / prior)
+
+    def _of_votes(self, evidence: Evidence, p: NDArray[np.floating]) -> NDArray[np.float64]:
+        """(N, C) the rows of `p` that belong to the votes; NaN where there are none."""
         item = evidence.controls["label"]
         place = {(evidence.units[u], evidence.annotators[a]): row
                  for row, (u, a) in enumerate(zip(item.unit, item.annotator, strict=True))}
         rows = [place.get((self.votes.units[u], self.votes.annotators[a]), -1)
                 for u, a in zip(self.votes.unit, self.votes.annotator, strict=True)]
-        table = np.vstack([item.served.astype(np.float64), np.full((1, len(CLASSES)), np.nan)])
+        table = np.vstack([p.astype(np.float64), np.full((1, len(CLASSES)), np.nan)])
         return np.asarray(table[rows])
 
     def twins(self, evidence: Evidence) -> NDArray[np.int64]:
