@@ -86,9 +86,9 @@ def _fold(
         tokens, votes.annotators, units=units, given=votes.select(visible), consensus=False, texts=texts
     )[control]
     hidden = test & ~visible
-    for way, p in {"served": plain.served, **{rung: plain.rungs[rung] for rung in ("pooled", "network")}}.items():
+    for way, p in {"served": plain.served, **{name: plain.base_models[name] for name in ("pooled", "network")}}.items():
         _keep(found, f"unseen {way}", problem, p, test)
-    ways = {"content": plain.served, "served": given.served, **{f"rung {k}": p for k, p in given.rungs.items()}}
+    ways = {"content": plain.served, "served": given.served, **{f"rung {k}": p for k, p in given.base_models.items()}}
     for way, p in ways.items():
         _keep(found, f"half-visible {way}", problem, p, hidden)
     figures = fitted.figures["controls"][control]

@@ -13,12 +13,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from model.base_models.pooled import FittedPooled
 from model.coldstart.adapting import adapt
 from model.coldstart.people import People
 from model.data.spaces import SingleChoice, Value
 from model.data.votes import Vote, Votes
 from model.encoders.surface import PLAIN, WIDTH
-from model.ensemble.pooled import Pooled
 
 DIM, COMPONENTS, REPEATS = 384, 24, 30
 CLASSES = ("Polite", "Neutral", "Impolite")
@@ -37,7 +37,7 @@ def milliseconds(work: Callable[[], object], clock: Callable[[], float]) -> floa
 def version(annotators: int, rng: np.random.Generator) -> Any:
     """What adapting asks of a ladder, with random weights."""
     width = DIM + WIDTH
-    pooled = Pooled(
+    pooled = FittedPooled(
         centre=np.zeros(width), scale=np.ones(width), weight=rng.normal(size=(width, 3)) / 20,
         bias=rng.normal(size=(annotators + 1, 3)), own=0.3 * rng.normal(size=(annotators + 1, PLAIN, 3)),
     )

@@ -27,11 +27,11 @@ import numpy as np
 import torch
 
 from benchmarks.measure import machine
+from model.base_models.pooled import fit_pooled
 from model.config import LadderConfig
 from model.data.dataset import TrainingSet, build_dataset
 from model.data.spaces import SingleChoice, Value
 from model.data.votes import Votes
-from model.ensemble.pooled import fit_pooled
 from model.qumab.batches import TokenStore, VoteTable
 from model.qumab.network import QueryNetwork
 from model.qumab.slots import lay_out

@@ -25,6 +25,7 @@ from backend.services.statistics.documents import (
     TaskLists,
     WayFigures,
 )
+from model.base_models.registry import NAIVE
 
 MOST_CLASSES = 6  # bars of one plot
 
@@ -96,7 +97,7 @@ def trust(control: ControlOverview, links: Links) -> Answer:
                 sentences.ladder(control.name, ladder))
         return Answer(name="trust", question=question, figure=DASH, about="of held-out votes predicted right",
                       plot=None, under="", says=[says])
-    shown = [served, *(each for each in ladder.heldout if each.name in sentences.NAIVE)]
+    shown = [served, *(each for each in ladder.heldout if each.name in NAIVE)]
     plot = bars([Bar(sentences.way(each.name), each.accuracy, kind="fill" if each is served else "calm")
                  for each in shown], title="Predicted right")
     return Answer(

@@ -16,25 +16,23 @@ from backend.services.statistics.documents import (
     Overview,
     RegionFigures,
 )
+from model.base_models.registry import BASE_MODELS, NAIVE
 
-NAIVE = ("prior", "pooled")  # ways to predict that know nothing of how each annotator reads content
 FEW_VOTES = 100  # below it, figures on held-out votes are rough
 FEW_TASKS = 20  # below it one task more or less can move alpha from one judgement to another
 SAME_NATS = 0.005  # log-losses that differ by less are the same to people
 LOG_LOSS = ("Log-loss is how surprising the given labels were to the prediction, in nats a vote: 0 if it was sure and "
             "always right, 0.69 for tossing a coin between two labels. Lower is better.")
 ALPHA = "Krippendorff’s α is agreement beyond chance: 1 is perfect, 0 is what guessing would reach."
-WAYS = {
-    "served": "Polyvox’ predictions", "prior": "How often each annotator gives each label",
-    "pooled": "Content, and how lenient each annotator is", "network": "Neural network that knows each annotator",
-    "others": "The others’ labels", "conditioned": "Neural network that has read the others’ labels",
-    "factors": "Latent factors, from the others’ labels",
-}
+SERVED = "Polyvox’ predictions"
 
 
 def way(name: str) -> str:
-    """A way to predict, for people."""
-    return WAYS.get(name, name.replace("_", " ").capitalize())
+    """A way to predict, for people: what is served, or the title of a base model."""
+    if name == "served":
+        return SERVED
+    model = BASE_MODELS.get(name)
+    return name.replace("_", " ").capitalize() if model is None else model.title
 
 
 BELIEVE = ("This is the figure to believe: it counts only votes on tasks that no version was trained on, and that were "

@@ -13,11 +13,12 @@ from backend.instants import CLOCKS_DIFFER_S
 from backend.prediction_names import consensus_version
 from backend.records import Job, JobKind, JobState, Verdict
 from backend.report.people_sentences import WORDS
-from backend.report.sentences import NAIVE, predicted
+from backend.report.sentences import predicted
 from backend.routes.overview import AnnotatorScore, ControlFigures, Overview, ProjectView
 from backend.routes.problems import interrupted, the
 from backend.services.statistics.documents import ALONE
 from backend.services.trigger_rules import rejected_in_a_row
+from model.base_models.registry import NAIVE
 
 NAMED = 5  # annotators in one sentence
 _FORMER = ("dawid-skene", "median")  # what documents of an older release name instead of `ALONE`

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from model.base_models.pooled import plain_of
 from model.coldstart.newcomer import Experience, Newcomer, fits, learn, most_votes
 from model.data.votes import Provenance, Votes
-from model.ensemble.pooled import plain_of
 
 if TYPE_CHECKING:
+    from model.base_models.pooled import FittedPooled
     from model.ensemble.control import ControlPrediction, ControlState
-    from model.ensemble.pooled import Pooled
     from model.ensemble.predictor import Ladder
     from model.quality.evidence import Evidence
 
@@ -118,11 +118,11 @@ def _known(
 
 def stand_in(state: ControlState, features: NDArray[np.floating]) -> Floats:
     """Scores (B, P + 1, C) of known annotators and somebody unknown from features (B, F), without the network."""
-    found = state.pooled.scores(features)
+    found = state.pooled.of_units(features)
     return found if state.people is None else found + state.people.scores(content_of(state.pooled, features))
 
 
-def content_of(pooled: Pooled, features: NDArray[np.floating]) -> Floats:
+def content_of(pooled: FittedPooled, features: NDArray[np.floating]) -> Floats:
     """Features (B, F) as own scores read them, (B, F + K): standardised, of about unit length; and the plain ones of
     how a text is written once more, since people's rules are often about these."""
     f = pooled.standardised(features)

@@ -29,10 +29,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from model.base_models.others import codes_of
 from model.coldstart.own_scores import STRENGTHS, OwnScores, learn_own
+from model.data.scores import to_probabilities
 from model.data.spaces import Space, ValueKind
-from model.ensemble.latent import codes_of
-from model.ensemble.scores import to_probabilities
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

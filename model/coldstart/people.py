@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.base_models.others import codes_of
 from model.coldstart.own_scores import contrasts, softmax
 from model.data.dataset import Targets
 from model.data.spaces import Space, ValueKind
-from model.ensemble.latent import codes_of
 
 Floats = NDArray[np.float64]
 FEWEST = 10  # votes; of somebody with fewer nothing of their own is learned

@@ -1,6 +1,6 @@
 """How a text is written: what a mean token hides, and what people's rules are often about.
 
-Plain ones, which people can name and which each annotator may weigh in their own way (`model.ensemble.pooled`):
+Plain ones, which people can name and which each annotator may weigh in their own way (`model.base_models.pooled`):
 whether there is a question mark, an exclamation mark, an ellipsis, a quotation mark, a digit, a link or a word in
 capitals; how much punctuation inside sentences; the share of capital letters; the length in words, and that of the
 words. Hashed ones, which are weighed alike for everybody: the first word, the first two words, and character n-grams.

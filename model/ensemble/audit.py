@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from model.data.scores import to_probabilities, to_scores
 from model.ensemble.fitting import Fit
-from model.ensemble.scores import to_probabilities, to_scores
 from model.ensemble.scoring import Scored
 from model.quality.duplicates import near_duplicates
 from model.quality.evidence import ControlEvidence, Evidence

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.data.dataset import Tokens
+from model.data.observed_votes import observed_votes
 from model.data.splits import fold_of
 from model.data.votes import Votes
 from model.ensemble.calibration import FROM_VERSION, fit_calibration
-from model.ensemble.given import given_votes
 from model.ensemble.hidden import DenseUnits, HiddenCheck, cross_checked, with_hidden
 from model.ensemble.predictor import Ladder
 
@@ -68,6 +68,6 @@ def _said(
     if units:
         raw = ladder.predict(tokens(units), (), units=units, given=left, among=every,
                              texts=texts and texts(units))[name].consensus
-    given, some = (given_votes(each, name, state.space, units, place) for each in (every, left))
+    given, some = (observed_votes(each, name, state.space, units, place) for each in (every, left))
     dense = DenseUnits(unit=np.arange(len(units)), y=given.y, has=given.has, left=some.has, weight=given.weight)
     return raw, dense, units

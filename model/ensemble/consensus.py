@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from model.data.scores import losses, to_probabilities
 from model.data.spaces import Space, ValueKind
-from model.ensemble.scores import losses, to_probabilities
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

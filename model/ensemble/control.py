@@ -1,4 +1,4 @@
-"""One control of a ladder: what was learned about it, and its answers from the scores of the rungs.
+"""One control of a ladder: what was learned about it, and its answers from the scores of its base models.
 
 Answers have R = P + E + 1 rows: the P known annotators, the E unknown givers of votes on the units (so that an unknown
 one's vote does not come back to them either), and somebody unknown who gave nothing.
@@ -14,20 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.base_models.base import Batch, Fitted, Reading
+from model.base_models.pooled import FittedPooled
+from model.base_models.prior import FittedPrior
+from model.base_models.registry import BASE_MODELS
 from model.coldstart.people import People
+from model.data.observed_votes import ObservedVotes
+from model.data.scores import to_probabilities
 from model.data.spaces import Space
 from model.ensemble.calibration import Calibration, undecided
 from model.ensemble.consensus import majority
 from model.ensemble.floor import Floor
 from model.ensemble.gaps import Gaps
-from model.ensemble.given import GivenVotes
-from model.ensemble.pooled import Pooled
-from model.ensemble.scores import to_probabilities
 from model.ensemble.stack import Stack
 
 Floats = NDArray[np.float64]
-RUNGS = ("prior", "pooled", "network")
-GAP_RUNGS = ("conditioned", "others", "factors")  # these read given votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,17 +37,16 @@ class ControlPrediction:
 
     served: Floats  # (B, A, C) stacked and calibrated: what people are shown
     network: Floats  # (B, A, C) the network alone, from content
-    rungs: dict[str, Floats]  # RUNGS and, where the ladder has them, GAP_RUNGS -> (B, A, C)
+    base_models: dict[str, Floats]  # those that speak about it -> (B, A, C)
     consensus: Floats  # (B, C) probability to be the majority of the whole panel
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlState:
-    """What the ladder learned about one control, apart from the network."""
+    """What the ladder learned about one control."""
 
     space: Space
-    prior: Floats  # (P + 1, C) probabilities
-    pooled: Pooled
+    base_models: Mapping[str, Fitted]  # by name; those that a checkpoint from before there was one lacks are not there
     stack: Stack
     panel: NDArray[np.bool_]  # (P,) annotators who ever used this control
     spread: float  # sigma of `consensus`
@@ -55,25 +55,50 @@ class ControlState:
     floor: Floor | None = None  # the same
     calibration: Calibration | None = None  # of the consensus; None as above
 
-    def answer(self, rungs: Mapping[str, Floats], votes: GivenVotes) -> Answers:
-        """From the scores of rungs (B, P + 1, C) and the votes on the units."""
+    @property
+    def pooled(self) -> FittedPooled:
+        """What newcomers are compared by; every ladder has it."""
+        found = self.base_models["pooled"]
+        assert isinstance(found, FittedPooled)
+        return found
+
+    @property
+    def prior(self) -> Floats:
+        """(P + 1, C) how often each annotator gives each label; every ladder has it."""
+        found = self.base_models["prior"]
+        assert isinstance(found, FittedPrior)
+        return found.table
+
+    def alone(self, features: NDArray[np.floating], reading: Reading, votes: ObservedVotes) -> dict[str, Floats]:
+        """Scores (B, P + 1, C) of the base models that read no votes, of features (B, F)."""
+        batch = Batch(source=np.arange(len(self.panel) + 1), votes=votes, features=features, reading=reading,
+                      reads_votes=False)
+        return {name: self.base_models[name].scores(batch) for name, model in BASE_MODELS.items()
+                if name in self.base_models and not model.reads_votes}
+
+    def answer(
+        self, alone: Mapping[str, Floats], features: NDArray[np.floating], reading: Reading, votes: ObservedVotes, *,
+        reads_votes: bool,
+    ) -> Answers:
+        """From what `alone` gave and the votes on the units; without `reads_votes` there are none to be read."""
         known, strangers = len(self.panel), len(votes.strangers)
-        scores, wide = self.stack.pool(rungs), dict(rungs)  # (B, P + 1, C)
-        content = {name: rungs[name] for name in RUNGS}
-        served = scores if self.floor is None else self.floor.serve(self.space, scores, content)
+        scores, wide = self.stack.pool(alone), dict(alone)  # (B, P + 1, C)
+        served = scores if self.floor is None else self.floor.serve(self.space, scores, alone)
         source = np.minimum(np.arange(known + strangers + 1), known)  # (R,)
         if strangers:
             scores, served = scores[:, source], served[:, source]
-            wide = {name: array[:, source] for name, array in rungs.items()}
+            wide = {name: array[:, source] for name, array in alone.items()}
         if self.gaps is not None:
-            wide["others"] = self.gaps.others(votes, source)
-            if self.gaps.factors is not None:
-                wide["factors"] = self.gaps.factors.scores(scores, votes, source)
+            batch = Batch(source=source, votes=votes, features=features, reading=reading, reads_votes=reads_votes,
+                          stacked=scores)
+            for name, model in BASE_MODELS.items():
+                if model.reads_votes and name in self.base_models:
+                    wide[name] = self.base_models[name].scores(batch)
             if votes.has.any():
                 served = self._given(served, self.gaps.pool(scores, wide, votes, source), votes, source)
-        return Answers(state=self, votes=votes, scores=served, rungs=wide)
+        return Answers(state=self, votes=votes, scores=served, base_models=wide)
 
-    def _given(self, alone: Floats, pooled: Floats, votes: GivenVotes, source: NDArray[np.int64]) -> Floats:
+    def _given(self, alone: Floats, pooled: Floats, votes: ObservedVotes, source: NDArray[np.int64]) -> Floats:
         """Scores (B, R, C): `alone`, where nobody else voted; elsewhere the stacks of the gaps, on their floor."""
         if self.gaps is None or self.gaps.share is None or self.floor is None:
             mixed = pooled
@@ -82,7 +107,7 @@ class ControlState:
         return np.where(self.gaps_seen(votes)[..., None], mixed, alone)
 
     @staticmethod
-    def gaps_seen(votes: GivenVotes) -> NDArray[np.bool_]:
+    def gaps_seen(votes: ObservedVotes) -> NDArray[np.bool_]:
         """(B, R): where somebody else voted."""
         has = np.concatenate([votes.has, np.zeros((len(votes.has), 1), np.bool_)], 1)
         return np.asarray(votes.has.sum(1)[:, None] > has)
@@ -93,9 +118,9 @@ class Answers:
     """The answers of one control on B units."""
 
     state: ControlState
-    votes: GivenVotes
+    votes: ObservedVotes
     scores: Floats  # (B, R, C) stacked and calibrated
-    rungs: dict[str, Floats]  # (B, R, C)
+    base_models: dict[str, Floats]  # (B, R, C)
 
     def prediction(
         self, annotators: Sequence[str], index: Mapping[str, int], consensus: Floats | None
@@ -105,9 +130,9 @@ class Answers:
         last = self.scores.shape[1] - 1
         asked = np.array([column.get(name, last) for name in annotators], dtype=np.int64)
         space = self.state.space
-        own = {name: to_probabilities(space, array[:, asked]) for name, array in self.rungs.items()}
+        own = {name: to_probabilities(space, array[:, asked]) for name, array in self.base_models.items()}
         return ControlPrediction(
-            served=to_probabilities(space, self.scores[:, asked]), network=own["network"], rungs=own,
+            served=to_probabilities(space, self.scores[:, asked]), network=own["network"], base_models=own,
             consensus=np.zeros((len(self.scores), len(space.classes))) if consensus is None else consensus,
         )
 

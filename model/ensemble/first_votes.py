@@ -2,9 +2,9 @@
 
     scores[b, a] = the stack of prior[a] and others[b, a]   where somebody else voted on b,      prior[a] elsewhere
 
-`prior` is the annotator prior, `others` the latent classes (Dawid-Skene); `votes_fit` says how they are pooled. The
-consensus is that of `consensus`, calibrated on units whose majority is known (`hidden`). An annotator's own vote on a
-unit never comes back to them. No torch.
+`prior` is the annotator prior, `others` the latent classes (Dawid-Skene), as are any base models that do without
+content; `votes_fit` says how they are stacked. The consensus is that of `consensus`, calibrated on units whose majority
+is known (`hidden`). An annotator's own vote on a unit never comes back to them. No torch.
 
 Shape legend: B units, A annotators asked for, P known annotators, E unknown givers, R = P + E + 1, C classes.
 """
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from model.config import LadderConfig
 from model.data.dataset import TrainingSet, build_dataset
+from model.data.observed_votes import observed_votes
+from model.data.scores import to_probabilities
 from model.data.votes import Votes
 from model.ensemble.calibration import undecided
 from model.ensemble.consensus import majority
-from model.ensemble.given import given_votes
 from model.ensemble.hidden import HiddenCheck
-from model.ensemble.scores import to_probabilities
 from model.ensemble.votes_fit import VotesControl, answers, fit_votes
 
 Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ class VotesAlone:
     """Probabilities for one control, from votes alone."""
 
     served: Floats  # (B, A, C)
-    rungs: dict[str, Floats]  # prior, others -> (B, A, C)
+    base_models: dict[str, Floats]  # prior, others -> (B, A, C)
     consensus: Floats  # (B, C) probability to be the majority of the whole panel, calibrated
 
 
@@ -62,12 +62,12 @@ class FirstVotes:
     def _answer(
         self, name: str, control: VotesControl, units: Sequence[str], annotators: Sequence[str], given: Votes
     ) -> VotesAlone:
-        votes = given_votes(given, name, control.space, units, self._index, self.config.echo_weight)
+        votes = observed_votes(given, name, control.space, units, self._index, self.config.echo_weight)
         columns = votes.has.shape[1]
         source = np.minimum(np.arange(columns + 1), len(self.annotators))  # (R,) whose habits answer
-        rungs = answers(control.habits, votes.y, votes.has, votes.weight, source)
+        said = answers(control.habits, votes, source)
         seen = votes.has.sum(1)[:, None] - np.pad(votes.has, ((0, 0), (0, 1)))  # (B, R)
-        scores = np.where((seen > 0)[..., None], control.pool(rungs, seen, source), rungs["prior"])
+        scores = np.where((seen > 0)[..., None], control.pool(said, seen, source), said["prior"])
         column = _columns(self._index, votes.strangers)
         asked = np.array([column.get(annotator, columns) for annotator in annotators], dtype=np.int64)
         panel = np.broadcast_to(np.append(control.panel, np.zeros(len(votes.strangers), np.bool_)), votes.has.shape)
@@ -77,7 +77,7 @@ class FirstVotes:
         )
         return VotesAlone(
             served=to_probabilities(control.space, scores[:, asked]),
-            rungs={rung: to_probabilities(control.space, array[:, asked]) for rung, array in rungs.items()},
+            base_models={name: to_probabilities(control.space, array[:, asked]) for name, array in said.items()},
             consensus=control.calibration.apply(
                 control.space, agreed, votes.has.sum(1), undecided(control.space, votes.y, votes.has, panel)),
         )

@@ -11,23 +11,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from model.base_models.pooled import with_surface
+from model.base_models.registry import starting_weights
 from model.coldstart.adapting import content_of
 from model.coldstart.people import fit_people
 from model.config import LadderConfig
 from model.data.dataset import Dataset, TrainingSet, build_dataset
 from model.data.numbers import NumberBins, to_json
+from model.data.scores import to_probabilities
 from model.ensemble.check import calibrated
 from model.ensemble.consensus import fit_spread
 from model.ensemble.control import ControlState
 from model.ensemble.crossfit import CrossFit, crossfit
 from model.ensemble.floor import FloorFit, fit_floor
-from model.ensemble.gap_rungs import OutOfSample
 from model.ensemble.gaps import Gaps, fit_gaps
-from model.ensemble.latent import fit_latent
-from model.ensemble.pooled import fit_pooled, with_surface
+from model.ensemble.out_of_sample import OutOfSample
 from model.ensemble.predictor import Ladder
-from model.ensemble.prior import fit_prior
-from model.ensemble.scores import to_probabilities
 from model.ensemble.scoring import Scored, score_both, summaries
 from model.ensemble.stack import Stack, fit_stack
 from model.qumab.batches import TokenStore
@@ -47,7 +46,7 @@ class Fit:
     ladder: Ladder
     figures: dict[str, Any]  # JSON-able
     heldout: dict[str, Scored]  # control -> votes on held-out units with the probabilities they got
-    cross_validation: dict[str, Scored]  # the same for training votes, by rungs and a stack without their fold
+    cross_validation: dict[str, Scored]  # the same for training votes, by base models and a stack without their fold
     out_of_sample: dict[str, Scored]  # like `cross_validation`, with the votes that may not score anything too
     units: tuple[str, ...]  # (U,) that `targets.unit` points into
     features: NDArray[np.float32]  # (U, D) mean tokens
@@ -57,7 +56,7 @@ def fit(
     data: TrainingSet, config: LadderConfig, *, previous: Ladder | None = None, progress: Progress = silent,
     device: str = "cpu",
 ) -> Fit:
-    """Fit every rung, pool and calibrate them. `progress` gets a fraction and a note; it may raise to stop.
+    """Fit every base model, stack and calibrate them. `progress` gets a fraction and a note; it may raise to stop.
 
     With `previous`, training goes on from it: its annotators keep their index, its network is the start. The result is
     the same, bit for bit, for the same seed and input on the CPU with the same number of threads. Raises
@@ -81,7 +80,7 @@ def fit(
         progress=lambda share: progress(0.05 + 0.85 * share, "training"),
     )
     progress(0.92, "stacking and calibrating")
-    found = {name: _fit_control(dataset, name, features, store.dim, result, config) for name in dataset.controls}
+    found = {name: _fit_control(dataset, name, result, config) for name in dataset.controls}
     controls = {name: _with_people(dataset, name, features, each.state) for name, each in found.items()}
     ladder = Ladder(
         annotators=dataset.annotators, controls=controls, committee=result.committee, dim=store.dim, config=config,
@@ -111,31 +110,24 @@ class _Fitted:
     served: Floats
 
 
-def _fit_control(
-    dataset: Dataset, name: str, features: NDArray[np.float32], dim: int, result: CrossFit, config: LadderConfig
-) -> _Fitted:
-    """The rungs fitted again on all training votes, and the stack on their out-of-sample scores or as it was kept."""
-    learn = dataset.rows(name, ~dataset.heldout)
-    people, surface = len(dataset.annotators), features.shape[1] > dim
-    item, kept = result.votes[name], result.kept.get(name)
-    prior = fit_prior(learn, people, config.prior_strength)
-    latent = fit_latent(learn, people, config.confusion_strength)
+def _fit_control(dataset: Dataset, name: str, result: CrossFit, config: LadderConfig) -> _Fitted:
+    """The base models fitted again on all training votes, and the stack on their out-of-sample scores or as it was
+    kept."""
+    sample, item, kept = result.samples[name], result.votes[name], result.kept.get(name)
+    people, scored = sample.people, item.targets.scored
     panel = np.bincount(dataset.controls[name].annotator, minlength=people)[:people] > 0
-    scored = item.targets.scored
+    fitted = {base: found.on_all(sample) for base, found in result.found[name].items()}
     stack = _stack(item, scored, people, config) if kept is None else kept.stack
     floor, served = _floor(dataset, name, item, stack, config)
-    if kept is not None and kept.gaps is not None:
-        pooled = fit_pooled(features, learn, people, result.penalties[name], kept.pooled, surface=surface)
+    if kept is not None:
         return _Fitted(served=served, state=replace(
-            kept, prior=prior, pooled=pooled, panel=panel, gaps=replace(kept.gaps, latent=latent),
-            floor=None if floor is None else floor.floor,
+            kept, base_models={**kept.base_models, **fitted}, panel=panel, floor=None if floor is None else floor.floor,
         ))
-    pooled_scores = stack.pool_votes({r: s[scored] for r, s in item.rungs.items()}, item.targets.annotator[scored])
+    stacked = stack.pool_votes({base: s[scored] for base, s in item.scores.items()}, item.targets.annotator[scored])
+    gaps, on_stack = fit_gaps(item, stack, scored, people, config, floor)
     return _Fitted(served=served, state=ControlState(
-        space=learn.space, prior=prior, stack=stack, panel=panel,
-        pooled=fit_pooled(features, learn, people, result.penalties[name], surface=surface),
-        spread=fit_spread(learn.space, pooled_scores, item.targets.unit[scored], item.targets.y[scored]),
-        gaps=fit_gaps(item, latent, stack, scored, people, config, floor),
+        space=sample.targets.space, base_models={**fitted, **on_stack}, stack=stack, panel=panel, gaps=gaps,
+        spread=fit_spread(sample.targets.space, stacked, item.targets.unit[scored], item.targets.y[scored]),
         floor=None if floor is None else floor.floor,
     ))
 
@@ -146,7 +138,7 @@ def _with_people(
     """With what newcomers are compared with."""
     learn = dataset.rows(name, ~dataset.heldout)
     return replace(state, people=fit_people(
-        state.space, content_of(state.pooled, features), learn, state.pooled.votes(features, learn),
+        state.space, content_of(state.pooled, features), learn, state.pooled.of_votes(features, learn),
         len(dataset.annotators),
     ))
 
@@ -154,8 +146,9 @@ def _with_people(
 def _stack(item: OutOfSample, rows: NDArray[np.bool_], people: int, config: LadderConfig) -> Stack:
     targets = item.targets.select(rows)
     return fit_stack(
-        targets.space, {rung: scores[rows] for rung, scores in item.rungs.items()}, targets.annotator, targets.y,
+        targets.space, {name: scores[rows] for name, scores in item.scores.items()}, targets.annotator, targets.y,
         targets.weight, people, stack_strength=config.stack_strength, bias_strength=config.bias_strength,
+        centre_of=starting_weights(observed=False),
     )
 
 
@@ -175,13 +168,13 @@ def _floor(
     served = np.empty(targets.y.shape, np.float64)
     for fold, each in without.items():
         here = item.fold == fold
-        served[here] = each.pool_votes({r: s[here] for r, s in item.rungs.items()}, targets.annotator[here])
+        served[here] = each.pool_votes({name: s[here] for name, s in item.scores.items()}, targets.annotator[here])
     return None, served
 
 
 def _cross_validated(item: OutOfSample, served: Floats) -> Scored:
-    """Probabilities of training votes, each by rungs and a stack that were fitted without its fold."""
-    ways = {"served": served, **item.rungs}
+    """Probabilities of training votes, each by base models and a stack that were fitted without its fold."""
+    ways = {"served": served, **item.scores}
     space = item.targets.space
     return Scored(targets=item.targets, p={way: to_probabilities(space, scores) for way, scores in ways.items()})
 
@@ -214,7 +207,7 @@ def _figures(
             "gaps": _gap_figures(state.gaps, gaps[name]),
             "temperature": state.stack.temperature,
             "spread": state.spread,
-            "pooled_penalty": result.penalties[name],
+            "pooled_penalty": state.pooled.penalty,
         }
     return {
         "controls": controls, "epochs": result.history.epochs, "best_epoch": result.history.best_epoch,

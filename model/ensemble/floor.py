@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from model.base_models.prior import fit_prior
 from model.data.dataset import Targets
+from model.data.scores import loss_and_slope, losses, to_probabilities, to_scores
 from model.data.spaces import Space, ValueKind
-from model.ensemble.gap_rungs import OutOfSample
-from model.ensemble.prior import fit_prior
-from model.ensemble.scores import loss_and_slope, losses, to_probabilities, to_scores
+from model.ensemble.out_of_sample import OutOfSample
 from model.ensemble.stack import Stack
 
 Floats = NDArray[np.float64]
@@ -49,12 +49,12 @@ class Floor:
     frequencies: Floats  # (P + 1, C) probabilities
     unseen: Floats  # (C,) the least probability of a class that nobody gave; 0 for the others
 
-    def serve(self, space: Space, stacked: Floats, rungs: Mapping[str, Floats]) -> Floats:
+    def serve(self, space: Space, stacked: Floats, scores_of: Mapping[str, Floats]) -> Floats:
         """Scores (B, P + 1, C) of what is served, from those of the stack and of the base models."""
-        scores = np.stack([rungs[name] for name in sorted(rungs)])
+        scores = np.stack([scores_of[name] for name in sorted(scores_of)])
         own = stacked + np.einsum("ar,rbac->bac", self.own, scores)
         always = np.broadcast_to(to_scores(space, self.frequencies), stacked.shape)
-        found = mixed(space, self.share, [stacked, own, always, rungs["pooled"]])
+        found = mixed(space, self.share, [stacked, own, always, scores_of["pooled"]])
         return to_scores(space, self.raised(space, found))
 
     def raised(self, space: Space, p: Floats) -> Floats:
@@ -107,12 +107,12 @@ def frequencies_of(targets: Targets, people: int) -> Floats:
 
 
 def fit_own(
-    space: Space, base: Floats, rungs: Mapping[str, Floats], annotator: NDArray[np.integer], y: NDArray[np.floating],
-    weight: NDArray[np.floating], people: int,
+    space: Space, base: Floats, scores_of: Mapping[str, Floats], annotator: NDArray[np.integer],
+    y: NDArray[np.floating], weight: NDArray[np.floating], people: int,
 ) -> Floats:
     """What each annotator's weights differ by (P + 1, R), on votes with scores (N, C) by the stack and by the base
     models; a convex problem. They may turn a base model round: somebody may mean the opposite."""
-    scores = np.stack([rungs[name] for name in sorted(rungs)])  # (R, N, C)
+    scores = np.stack([scores_of[name] for name in sorted(scores_of)])  # (R, N, C)
     known = annotator < people
 
     def objective(flat: Floats) -> tuple[float, Floats]:
@@ -144,11 +144,11 @@ def fit_floor(
     targets, space = item.targets, item.targets.space
     folds = [int(fold) for fold in np.unique(item.fold)]
     ways = np.empty((len(PRIOR), *targets.y.shape))  # (E, N, C)
-    ways[3] = item.rungs["pooled"]
+    ways[3] = item.scores["pooled"]
     for fold in folds:
         here = item.fold == fold
         rest = targets.scored & (~here if len(folds) > 1 else True)
-        stacked = without[fold].pool_votes(item.rungs, targets.annotator)
+        stacked = without[fold].pool_votes(item.scores, targets.annotator)
         own = _own_on(item, stacked, rest, people)
         ways[0, here], ways[1, here] = stacked[here], (stacked + _moved(own, item))[here]
         ways[2, here] = to_scores(space, frequencies_of(learn(fold), people))[targets.annotator[here]]
@@ -157,7 +157,7 @@ def fit_floor(
     floor = Floor(
         share=_known(shares(PRIOR, lost_by(targets.annotator, lost, people))),
         frequencies=frequencies_of(every, people), unseen=_unseen(every),
-        own=_own_on(item, stack.pool_votes(item.rungs, targets.annotator), targets.scored, people),
+        own=_own_on(item, stack.pool_votes(item.scores, targets.annotator), targets.scored, people),
     )
     p = np.empty(targets.y.shape)
     for fold in folds:
@@ -177,13 +177,13 @@ def _known(share: Floats) -> Floats:
 def _own_on(item: OutOfSample, stacked: Floats, rows: NDArray[np.bool_], people: int) -> Floats:
     targets = item.targets
     return fit_own(
-        targets.space, stacked[rows], {name: scores[rows] for name, scores in item.rungs.items()},
+        targets.space, stacked[rows], {name: scores[rows] for name, scores in item.scores.items()},
         targets.annotator[rows], targets.y[rows], targets.weight[rows], people,
     )
 
 
 def _moved(own: Floats, item: OutOfSample) -> Floats:
-    scores = np.stack([item.rungs[name] for name in sorted(item.rungs)])
+    scores = np.stack([item.scores[name] for name in sorted(item.scores)])
     return np.asarray(np.einsum("nr,rnc->nc", own[item.targets.annotator], scores))
 
 

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from model.base_models.registry import NAIVE
 from model.config import LadderConfig
 from model.data.dataset import Dataset, TrainingSet, build_dataset
 from model.data.metrics import Interval, paired_interval
@@ -41,7 +42,6 @@ from model.quality.evidence import Evidence
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Pairs = tuple[Floats, Codes]  # loss differences (n,) and the tasks they were measured on (n,)
-_NAIVE = ("prior", "pooled")
 _HAIR = 1e-4  # nats a vote; a smaller step is none, whatever an interval shows and however much is added up
 
 
@@ -137,7 +137,7 @@ def _by_cross_validation(
     else:
         rungs = {
             rung: paired_interval(*_against_rung(fit.cross_validation, rung, tasks), level=config.gate_level)
-            for rung in _NAIVE
+            for rung in NAIVE
         }
         against, interval = max(rungs.items(), key=lambda item: item[1].mean)
         publish = interval.mean <= config.gate_margin

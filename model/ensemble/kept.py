@@ -1,10 +1,11 @@
 """What a brief training keeps of the version that it goes on from.
 
-A hundred votes more say nothing new about how the rungs of a control are pooled and calibrated, how strongly content is
-shrunk, or which leanings annotators share, as long as most of what these were fitted on is still there, and they were
-fitted on most of what there is now (`model.ensemble.seen`): of all votes, of each annotator's, and of those on units
-with votes of others. So these parts stay as they are, with rows for annotators who came since, and only what is said of
-content and of each annotator is learned again. Once all units are gone through, everything is fitted afresh.
+A hundred votes more say nothing new about how the base models of a control are pooled and calibrated, how strongly
+content is shrunk, or which latent factors annotators share, as long as most of what these were fitted on is still
+there, and they were fitted on most of what there is now (`model.ensemble.seen`): of all votes, of each annotator's, and
+of those on units with votes of others. So these parts stay as they are, with rows for annotators who came since, and
+only what is said of content and of each annotator is learned again. Once all units are gone through, everything is
+fitted afresh.
 
 Invariants: a control whose space has changed, or whose earlier state lacks a part, is fitted afresh; an annotator who
 came since is answered for as somebody unknown was.
@@ -15,14 +16,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from model.base_models.base import rows_for
+from model.base_models.registry import BASE_MODELS
 from model.data.spaces import Space
 from model.ensemble.control import ControlState
 from model.ensemble.stack import Stack
-
-Floats = NDArray[np.float64]
 
 
 def keep(earlier: Mapping[str, ControlState], spaces: Mapping[str, Space], people: int) -> dict[str, ControlState]:
@@ -35,22 +33,19 @@ def keep(earlier: Mapping[str, ControlState], spaces: Mapping[str, Space], peopl
 
 def _whole(state: ControlState) -> bool:
     """False for a checkpoint from before there were all parts."""
-    return state.gaps is not None and state.gaps.factors is not None and state.pooled.penalty > 0.0
+    fitted = state.base_models
+    return state.gaps is not None and all(name in fitted and fitted[name].whole for name in BASE_MODELS)
 
 
 def _widened(state: ControlState, people: int) -> ControlState:
-    """Latent classes and the panel are not widened: they are made of the votes anew, in no time."""
-    assert state.gaps is not None and state.gaps.factors is not None
+    """The panel is not widened: it is made of the votes anew."""
+    assert state.gaps is not None
     return replace(
         state, stack=_of_more(state.stack, people),
-        pooled=replace(
-            state.pooled, bias=rows_for(state.pooled.bias, people),
-            own=None if state.pooled.own is None else rows_for(state.pooled.own, people),
-        ),
+        base_models={name: fitted.widened(people) for name, fitted in state.base_models.items()},
         gaps=replace(
             state.gaps, share=None if state.gaps.share is None else rows_for(state.gaps.share, people),
             few=_of_more(state.gaps.few, people), many=_of_more(state.gaps.many, people),
-            factors=replace(state.gaps.factors, weight=rows_for(state.gaps.factors.weight, people)),
         ),
     )
 
@@ -58,9 +53,3 @@ def _widened(state: ControlState, people: int) -> ControlState:
 def _of_more(stack: Stack, people: int) -> Stack:
     return replace(stack, bias=rows_for(stack.bias, people))
 
-
-def rows_for(rows: Floats, people: int) -> Floats:
-    """Rows of P annotators and an unknown one, (P + 1, ...), with that of the unknown one for each newer annotator,
-    (people + 1, ...)."""
-    more = np.repeat(rows[-1:], people + 1 - len(rows), 0)
-    return np.concatenate([rows, more])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from model.data.dataset import Dataset, Targets, Tokens, TrainingSet
 from model.data.metrics import correct, log_losses, summarise
 from model.data.spaces import Space, ValueKind
-from model.ensemble.control import RUNGS, ControlPrediction
+from model.ensemble.control import ControlPrediction
 from model.ensemble.predictor import Ladder
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ class Scored:
     """Votes of one control with the probabilities that each way of predicting gave them, (n, C) each."""
 
     targets: Targets
-    p: dict[str, Floats]  # "served" and every rung
+    p: dict[str, Floats]  # "served" and every base model
 
     def losses(self, way: str) -> Floats:
         """Log-loss of each vote, (n,)."""
@@ -85,7 +85,7 @@ class _Sheet:
     """The votes that are scored, and the probabilities they get, entered batch by batch."""
 
     def __init__(self, ladder: Ladder, dataset: Dataset, *, gaps: bool) -> None:
-        """With `gaps`, the rungs that read given votes are entered too."""
+        """With `gaps`, the base models that read votes are entered too."""
         self._ladder, self._dataset = ladder, dataset
         wanted = {name: dataset.rows(name, dataset.heldout) for name in dataset.controls}
         self._wanted = {
@@ -93,7 +93,7 @@ class _Sheet:
             if name in ladder.controls and ladder.controls[name].space.kind is targets.space.kind
         }
         self._p: dict[str, dict[str, Floats]] = {
-            name: {way: np.zeros(targets.y.shape) for way in ("served", *(ladder.rungs(name) if gaps else RUNGS))}
+            name: {way: np.zeros(targets.y.shape) for way in ("served", *ladder.base_models(name, observed=gaps))}
             for name, targets in self._wanted.items()
         }
 
@@ -110,7 +110,7 @@ class _Sheet:
             here = np.flatnonzero(np.isin(targets.unit, batch))
             at = (np.searchsorted(batch, targets.unit[here]), targets.annotator[here])
             old, new = common_classes(self._ladder.controls[name].space, targets.space)
-            every = {"served": answer[name].served, **answer[name].rungs}
+            every = {"served": answer[name].served, **answer[name].base_models}
             for way, p in self._p[name].items():
                 common = np.asarray(every[way][at][:, old], dtype=np.float64)
                 single = targets.space.kind is ValueKind.CLASS

@@ -1,34 +1,29 @@
-"""How the rungs of one control are pooled and calibrated: a weighted sum of scores, a temperature, a bias.
+"""How the base models of one control are pooled and calibrated: a weighted sum of scores, a temperature, a bias.
 
     s[b, a] = (sum_r w[r] s_r[b, a] + bias[a]) / temperature,      sum_r w[r] = 1
 
-There is one stack for units without votes, and there are others for those that have some, with three rungs more
-(`gaps`). All parameters are fitted together, by the log-loss of votes that no rung was trained on, under a prior:
-weights near `PRIOR_WEIGHTS` or `GAP_WEIGHTS` at temperature 1, biases near none. The prior counts as so many votes, so
-a tiny project keeps it and a large one forgets it. The problem is convex.
+There is one stack for units without votes, and there are others for those that have some, with more base models
+(`gaps`). All parameters are fitted together, by the log-loss of votes that no base model was trained on, under a prior:
+weights near the starting weights of the base models at temperature 1, biases near none. The prior counts as so many
+votes, so a tiny project keeps it and a large one forgets it. The problem is convex.
 
-Shape legend: B units, A annotators (the last row of an (A + 1) axis is an unknown one), C classes, N votes, R rungs.
+Shape legend: B units, A annotators (the last row of an (A + 1) axis is an unknown one), C classes, N votes, R base
+models.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from model.data.scores import loss_and_slope
 from model.data.spaces import Space
-from model.ensemble.scores import loss_and_slope
 
 Floats = NDArray[np.float64]
-PRIOR_WEIGHTS = {"prior": 0.1, "pooled": 0.3, "network": 0.6}  # before any vote has spoken
-# The same where others have voted on the unit.
-GAP_WEIGHTS = {
-    "prior": 0.04, "pooled": 0.06, "network": 0.08, "conditioned": 0.24, "others": 0.28, "factors": 0.3,
-}
 _MAX_TEMPERATURE = 20.0
 
 
@@ -36,46 +31,46 @@ _MAX_TEMPERATURE = 20.0
 class Stack:
     """Pooling and calibration of one control."""
 
-    weights: dict[str, float]  # rung -> w
+    weights: dict[str, float]  # base model -> w
     temperature: float
     bias: Floats  # (A + 1, C)
 
-    def pool(self, rungs: Mapping[str, Floats]) -> Floats:
-        """Scores of the rungs, each (..., A + 1, C), to calibrated scores of the same shape."""
-        return self._pool(rungs, self.bias)
+    def pool(self, scores_of: Mapping[str, Floats]) -> Floats:
+        """Scores of base models, each (..., A + 1, C), to calibrated scores of the same shape."""
+        return self._pool(scores_of, self.bias)
 
-    def pool_votes(self, rungs: Mapping[str, Floats], annotator: NDArray[np.integer]) -> Floats:
+    def pool_votes(self, scores_of: Mapping[str, Floats], annotator: NDArray[np.integer]) -> Floats:
         """The same for chosen annotators (N,): scores (N, C) of single votes, or (B, N, C)."""
-        return self._pool(rungs, self.bias[annotator])
+        return self._pool(scores_of, self.bias[annotator])
 
-    def _pool(self, rungs: Mapping[str, Floats], bias: Floats) -> Floats:
-        pooled = sum(self.weights[name] * rungs[name] for name in sorted(self.weights))  # the same bits once loaded
+    def _pool(self, scores_of: Mapping[str, Floats], bias: Floats) -> Floats:
+        pooled = sum(self.weights[name] * scores_of[name] for name in sorted(self.weights))  # the same bits once loaded
         return np.asarray((pooled + bias) / self.temperature)
 
 
 def fit_stack(
-    space: Space, rungs: Mapping[str, Floats], annotator: NDArray[np.integer], y: NDArray[np.floating],
+    space: Space, scores_of: Mapping[str, Floats], annotator: NDArray[np.integer], y: NDArray[np.floating],
     weight: NDArray[np.floating], annotators: int, *, stack_strength: float, bias_strength: float,
-    centre_of: Mapping[str, float] = MappingProxyType(PRIOR_WEIGHTS),
+    centre_of: Mapping[str, float],
 ) -> Stack:
-    """Fit on out-of-sample scores (N, C) of each rung; with no votes the result is the prior."""
-    names = list(rungs)
+    """Fit on out-of-sample scores (N, C) of each base model; with no votes the result is the prior, `centre_of`."""
+    names = list(scores_of)
     centre = np.array([centre_of[name] for name in names])
     centre = centre / centre.sum()
-    scores = np.stack([rungs[name] for name in names])  # (R, N, C)
+    scores = np.stack([scores_of[name] for name in names])  # (R, N, C)
     classes = y.shape[1]
 
     def objective(flat: Floats) -> tuple[float, Floats]:
         w, bias = flat[: len(names)], flat[len(names) :].reshape(annotators, classes)
         loss, slope = loss_and_slope(space, np.tensordot(w, scores, 1) + bias[annotator], y)
         slope = slope * weight[:, None]
-        by_rung = np.tensordot(scores, slope, ([1, 2], [0, 1])) + stack_strength * (w - centre)
+        by_model = np.tensordot(scores, slope, ([1, 2], [0, 1])) + stack_strength * (w - centre)
         by_bias = np.stack(
             [np.bincount(annotator, weights=slope[:, c], minlength=annotators) for c in range(classes)], 1
         )
         value = float(loss @ weight) + 0.5 * stack_strength * float(np.square(w - centre).sum())
         value += 0.5 * bias_strength * float(np.square(bias).sum())
-        return value, np.concatenate([by_rung, (by_bias + bias_strength * bias).ravel()])
+        return value, np.concatenate([by_model, (by_bias + bias_strength * bias).ravel()])
 
     begin = np.concatenate([centre, np.zeros(annotators * classes)])
     bounds = [(0.0, None)] * len(names) + [(None, None)] * (annotators * classes)
@@ -85,14 +80,14 @@ def fit_stack(
 
 
 def refit_weights(
-    stack: Stack, space: Space, rungs: Mapping[str, Floats], annotator: NDArray[np.integer], y: NDArray[np.floating],
-    weight: NDArray[np.floating], *, strength: float,
+    stack: Stack, space: Space, scores_of: Mapping[str, Floats], annotator: NDArray[np.integer],
+    y: NDArray[np.floating], weight: NDArray[np.floating], *, strength: float,
 ) -> Stack:
     """The weights alone fitted again on some votes, near those of `stack`, whose biases stay."""
     names = list(stack.weights)
     centre = np.array([stack.weights[name] for name in names]) / stack.temperature
     bias = stack.bias / stack.temperature
-    scores = np.stack([rungs[name] for name in names])  # (R, N, C)
+    scores = np.stack([scores_of[name] for name in names])  # (R, N, C)
 
     def objective(w: Floats) -> tuple[float, Floats]:
         loss, slope = loss_and_slope(space, np.tensordot(w, scores, 1) + bias[annotator], y)

@@ -16,31 +16,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.base_models.base import Batch, Fitted, Sample
+from model.base_models.registry import from_votes
 from model.config import LadderConfig
 from model.data.dataset import Dataset, Targets
+from model.data.observed_votes import ObservedVotes
 from model.data.spaces import Space
 from model.ensemble.calibration import FROM_VOTES, Calibration, fit_calibration
 from model.ensemble.consensus import USUAL_SPREAD, likely_spread, majority
 from model.ensemble.hidden import DenseUnits, HiddenCheck, cross_checked, dense_units, some_left
-from model.ensemble.latent import LatentClasses, fit_latent
-from model.ensemble.prior import fit_prior
-from model.ensemble.scores import to_scores
-from model.ensemble.stack import GAP_WEIGHTS, Stack, fit_stack, refit_weights
+from model.ensemble.stack import Stack, fit_stack, refit_weights
 
 Floats = NDArray[np.float64]
 FEW = 3  # from this many visible votes on they count as many
 MASKS = 3
 MOST_UNITS = 3_000  # that pooling and spread are fitted on
-RUNGS = ("prior", "others")
-_CENTRE = {rung: GAP_WEIGHTS[rung] for rung in RUNGS}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
-    """What votes say of annotators."""
-
-    prior: Floats  # (P + 1, C) scores
-    latent: LatentClasses
+Habits = Mapping[str, Fitted]  # what votes say of annotators: the base models that do without content, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +47,9 @@ class VotesControl:
     calibration: Calibration
     check: HiddenCheck | None  # None without dense units
 
-    def pool(self, rungs: Mapping[str, Floats], visible: NDArray[np.integer], source: NDArray[np.int64]) -> Floats:
-        """Scores (B, R, C) from those of the rungs, by the votes (B, R) that each answer may use."""
-        return _pooled(self.few, self.many, rungs, visible[..., None], source)
+    def pool(self, scores: Mapping[str, Floats], visible: NDArray[np.integer], source: NDArray[np.int64]) -> Floats:
+        """Scores (B, R, C) from those of the base models, by the votes (B, R) that each answer may use."""
+        return _pooled(self.few, self.many, scores, visible[..., None], source)
 
 
 def fit_votes(dataset: Dataset, name: str, config: LadderConfig) -> VotesControl:
@@ -88,26 +79,20 @@ def fit_votes(dataset: Dataset, name: str, config: LadderConfig) -> VotesControl
 
 def fit_habits(targets: Targets, people: int, config: LadderConfig) -> Habits:
     """What these votes say of everybody."""
-    return Habits(
-        prior=to_scores(targets.space, fit_prior(targets, people, config.prior_strength)),
-        latent=fit_latent(targets, people, config.confusion_strength),
-    )
+    sample = Sample(targets=targets, people=people, config=config)
+    return {model.name: model.fit(sample) for model in from_votes()}
 
 
-def answers(
-    habits: Habits, y: NDArray[np.floating], has: NDArray[np.bool_], trust: NDArray[np.floating],
-    source: NDArray[np.int64],
-) -> dict[str, Floats]:
-    """rung -> scores (B, R, C) from votes (B, R - 1); `source` (R,) is whose habits answer."""
-    columns = np.arange(y.shape[1])
-    others = habits.latent.scores(y, has, trust, giver=source[:-1], asked=np.append(columns, -1), row=source)
-    return {"prior": np.broadcast_to(habits.prior[source], others.shape), "others": others}
+def answers(habits: Habits, votes: ObservedVotes, source: NDArray[np.int64]) -> dict[str, Floats]:
+    """base model -> scores (B, R, C) from votes (B, R - 1); `source` (R,) is whose habits answer."""
+    batch = Batch(source=source, votes=votes)
+    return {name: fitted.scores(batch) for name, fitted in habits.items()}
 
 
 def _pooled(
-    few: Stack, many: Stack, rungs: Mapping[str, Floats], visible: NDArray[np.integer], source: NDArray[np.int64]
+    few: Stack, many: Stack, scores: Mapping[str, Floats], visible: NDArray[np.integer], source: NDArray[np.int64]
 ) -> Floats:
-    return np.where(visible >= FEW, many.pool_votes(rungs, source), few.pool_votes(rungs, source))
+    return np.where(visible >= FEW, many.pool_votes(scores, source), few.pool_votes(scores, source))
 
 
 def _fit_pooling(
@@ -123,26 +108,27 @@ def _fit_pooling(
     seen = [np.bincount(targets.unit, mask, minlength=len(chosen)).astype(np.int64)[targets.unit[rows]]
             for mask, rows in zip(masks, parts, strict=True)]
     rows, count = np.concatenate(parts), np.concatenate(seen)
-    rungs = {rung: np.zeros((len(rows), targets.y.shape[1])) for rung in RUNGS}
+    scores = {model.name: np.zeros((len(rows), targets.y.shape[1])) for model in from_votes()}
     begin = 0
     for mask, part in zip(masks, parts, strict=True):
         for each, habits in folds.items():
-            mine = targets.select(fold == each)
+            mine = Sample(targets=targets.select(fold == each), people=people, config=config)
             here = np.searchsorted(np.flatnonzero(fold == each), part[fold[part] == each])
             at = begin + np.flatnonzero(fold[part] == each)
-            rungs["others"][at] = habits.latent.votes(mine, mask[fold == each])[here]
-            rungs["prior"][at] = habits.prior[mine.annotator[here]]
+            for name, fitted in habits.items():
+                scores[name][at] = fitted.votes(mine.seeing(mask[fold == each]))[here]
         begin += len(part)
     annotator, y, weight = targets.annotator[rows], targets.y[rows], targets.weight[rows] / MASKS
-    both = fit_stack(space, rungs, annotator, y, weight, people, stack_strength=config.stack_strength,
-                     bias_strength=config.bias_strength, centre_of=_CENTRE)
+    centre = {model.name: model.weight_observed for model in from_votes()}
+    both = fit_stack(space, scores, annotator, y, weight, people, stack_strength=config.stack_strength,
+                     bias_strength=config.bias_strength, centre_of=centre)
     few, many = (
-        refit_weights(both, space, {rung: scores[some] for rung, scores in rungs.items()}, annotator[some], y[some],
+        refit_weights(both, space, {name: part[some] for name, part in scores.items()}, annotator[some], y[some],
                       weight[some], strength=config.stack_strength)
         for some in (count < FEW, count >= FEW)
     )
     first = slice(0, len(parts[0]))
-    pooled = _pooled(few, many, {rung: scores[first] for rung, scores in rungs.items()}, count[first, None],
+    pooled = _pooled(few, many, {name: part[first] for name, part in scores.items()}, count[first, None],
                      annotator[first])
     return few, many, likely_spread(space, pooled, targets.unit[rows[first]], y[first]) if len(rows) else USUAL_SPREAD
 
@@ -159,9 +145,9 @@ def _spoken(
         if not here.any():
             continue
         y, left = dense.y[here], dense.left[here]
-        rungs = answers(habits, y * left[..., None], left, dense.weight[here], source)
+        shown = ObservedVotes(y=y * left[..., None], has=left, weight=dense.weight[here])
         visible = left.sum(1)[:, None] - np.pad(left, ((0, 0), (0, 1)))
-        scores = _pooled(few, many, rungs, visible[..., None], source)[:, :-1]
+        scores = _pooled(few, many, answers(habits, shown, source), visible[..., None], source)[:, :-1]
         found[here] = majority(space, scores, y, left, dense.has[here], spread, config.consensus_samples,
                                np.zeros(left.shape))
     return found

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.data.dataset import Tokens
+from model.data.scores import to_probabilities
 from model.data.spaces import Space, ValueKind
-from model.ensemble.scores import to_probabilities
 from model.errors import ModelError
 from model.explain.attention import attention
 from model.explain.deletion import SHARES, deletions

@@ -17,8 +17,8 @@ from backend.ports import Progress
 from backend.services.gaps.answers import Board
 from backend.services.gaps.asking import Panel, Table, Wishes, ask, done
 from backend.services.gaps.documents import GIVEN, MISSING, PREDICTED, GapFigures, MatrixRow
+from model.data.observed_votes import observed_votes
 from model.data.spaces import Space
-from model.ensemble.given import given_votes
 
 Flags = NDArray[np.bool_]
 PANEL = 50  # annotators who may be asked, the most active ones
@@ -91,7 +91,7 @@ def _tables(
     tables, votes = {}, board.votes_on(ids)
     units = [str(each) for each in ids.tolist()]
     for name, space in spaces.items():
-        given = given_votes(votes, name, space, units, place)
+        given = observed_votes(votes, name, space, units, place)
         tables[name] = Table(space=space, task=ids, served=served[name], consensus=consensus[name],
                              y=given.y[:, :a], has=_has(board, name, ids, panel.annotators),
                              votes=given.has.sum(1).astype(np.int64), counts=given.y.sum(1).astype(np.int64))

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
 
+from model.base_models.pooled import FittedPooled
 from model.data.dataset import Targets
+from model.data.scores import loss_and_slope, losses, to_probabilities
 from model.data.spaces import Space, ValueKind
 from model.data.splits import fold_of
 from model.data.votes import Votes
-from model.ensemble.pooled import Pooled
-from model.ensemble.scores import loss_and_slope, losses, to_probabilities
 from model.evaluate.baselines.base import Fitted, Floats, Fold
 from model.evaluate.baselines.naive import training_targets, tuned_pooled
 from model.evaluate.baselines.visible import Visible, visible_votes
@@ -65,7 +65,7 @@ class FactorModel:
         pooled = tuned_pooled(features, targets, fold.units, people)
         axes = _axes((features - pooled.centre) * pooled.scale, self.components)
         side = (features - pooled.centre) * pooled.scale @ axes
-        base = pooled.votes(features, targets)
+        base = pooled.of_votes(features, targets)
         precision = self._precision(fold, targets, base, axes, side)
         return _Filled(
             fold=fold, pooled=pooled, factors=self._climb(targets, base, axes, side, people, fold.seed, precision))
@@ -129,14 +129,14 @@ def _axes(f: Floats, components: int) -> Floats:
 @dataclass(frozen=True, kw_only=True)
 class _Filled:
     fold: Fold
-    pooled: Pooled
+    pooled: FittedPooled
     factors: Factors
 
     def predict(self, units: Sequence[str], *, visible: Votes | None) -> Floats:
         space, people = self.fold.space, len(self.fold.annotators)
         features = self.fold.features(units)
         side = (features - self.pooled.centre) * self.pooled.scale @ self.factors.axes @ self.factors.side  # (B, K)
-        base = self.pooled.scores(features)  # (B, A + 1, C)
+        base = self.pooled.of_units(features)  # (B, A + 1, C)
         seen = visible_votes(visible, space, units, self.fold.annotators)
         whole, without = _shifts(space, seen, side, base[seen.unit, seen.annotator], self.factors)
         weights = self.factors.common + self.factors.own  # (A + 1, K, C)

@@ -18,12 +18,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from model.base_models.pooled import PENALTIES, FittedPooled, fit_pooled
+from model.base_models.prior import fit_prior
 from model.data.dataset import Targets
+from model.data.scores import losses, to_probabilities
 from model.data.splits import fold_of
 from model.data.votes import Votes
-from model.ensemble.pooled import PENALTIES, Pooled, fit_pooled
-from model.ensemble.prior import fit_prior
-from model.ensemble.scores import losses, to_probabilities
 from model.errors import NotEnoughVotes
 from model.evaluate.baselines.base import Fitted, Floats, Fold
 from model.evaluate.problem import targets_of
@@ -39,13 +39,15 @@ def training_targets(fold: Fold) -> Targets:
     return targets_of(fold.votes, fold.space, fold.units, fold.annotators)
 
 
-def tuned_pooled(features: NDArray[np.floating], targets: Targets, units: Sequence[str], annotators: int) -> Pooled:
+def tuned_pooled(
+    features: NDArray[np.floating], targets: Targets, units: Sequence[str], annotators: int
+) -> FittedPooled:
     """`fit_pooled` on mean tokens (U, D) with the penalty that loses least on inner folds of the units.
 
     Penalties are tried from strong to weak, each starting where the one before ended, until the loss has risen twice.
     """
     inner = np.array([fold_of(unit, _INNER_FOLDS) for unit in units])[targets.unit]
-    starts: list[Pooled | None] = [None] * _INNER_FOLDS
+    starts: list[FittedPooled | None] = [None] * _INNER_FOLDS
     best: tuple[float, float] | None = None
     risen = 0
     for penalty in PENALTIES[::-1]:
@@ -53,7 +55,7 @@ def tuned_pooled(features: NDArray[np.floating], targets: Targets, units: Sequen
         for k in range(_INNER_FOLDS):
             model = fit_pooled(features, targets.select(inner != k), annotators, penalty, starts[k])
             check = targets.select(inner == k)
-            loss += float(losses(targets.space, model.votes(features, check), check.y) @ check.weight)
+            loss += float(losses(targets.space, model.of_votes(features, check), check.y) @ check.weight)
             starts[k] = model
         risen = 0 if best is None or loss < best[0] else risen + 1
         if not risen:
@@ -79,7 +81,7 @@ class _Content:
     """Answers of a pooled model for annotators by their row of biases."""
 
     fold: Fold
-    model: Pooled
+    model: FittedPooled
     rows: NDArray[np.int64]  # (A,)
 
     def predict(self, units: Sequence[str], *, visible: Votes | None) -> Floats:

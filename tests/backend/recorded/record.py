@@ -168,7 +168,7 @@ def _probabilities(shop: Workshop, config: Any) -> dict[str, Any]:
         shop.features.texts(contents), [*loaded.ladder.annotators, "nobody"], given=votes, texts=contents,
         units=[str(task) for task in LOOKED_INTO])
     return {name: {"served": each.served.tolist(), "consensus": each.consensus.tolist(),
-                   "base models": {key: array.tolist() for key, array in each.rungs.items()}}
+                   "base models": {key: array.tolist() for key, array in each.base_models.items()}}
             for name, each in found.items()}
 
 

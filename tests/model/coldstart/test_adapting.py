@@ -96,8 +96,9 @@ def test_a_control_with_one_class_teaches_nothing_and_stops_nothing(ladder, simu
     """A single box to tick is a class of its own."""
     one = SingleChoice(("maybe",))
     state = ladder.controls["label"]
-    stack = {"prior": np.ones((len(ladder.annotators) + 1, 1))}
-    odd = ladder.having({"label": state, "box": replace(state, space=one, **stack)})
+    prior = replace(state.base_models["prior"], table=np.ones((len(ladder.annotators) + 1, 1)))
+    odd = ladder.having({"label": state, "box": replace(
+        state, space=one, base_models={**state.base_models, "prior": prior})})
     votes = _votes(simulated.space, ["t0", "t1"], ["maybe", "maybe"])
     both = replace(votes, controls=("label", "box"), control=np.array([0, 1], votes.control.dtype))
     assert set(_adapted(odd, simulated, both).controls) == {"label"}

@@ -43,5 +43,5 @@ def test_a_ladder_keeps_what_newcomers_are_compared_with(fitted, simulated, tmp_
     first, second = (stand_in(each.controls["label"], features) for each in (ladder, again))
     np.testing.assert_array_equal(first, second)
     state = ladder.controls["label"]
-    assert np.abs(first - state.pooled.scores(features)).max() > 0.1
+    assert np.abs(first - state.pooled.of_units(features)).max() > 0.1
     assert np.square(content_of(state.pooled, features)).sum(1).mean() == pytest.approx(1.0, abs=0.5)

@@ -62,7 +62,7 @@ def answers(ladder: Ladder, crowd: Simulated) -> dict[str, Any]:
         for control, each in ladder.predict(tokens, people, units=ASKED, given=given).items():
             found[f"{control}, {name}"] = {
                 key: array.round(9).tolist()
-                for key, array in {"served": each.served, "consensus": each.consensus, **each.rungs}.items()}
+                for key, array in {"served": each.served, "consensus": each.consensus, **each.base_models}.items()}
     return found
 
 

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from model.data.observed_votes import observed_votes
+from model.data.scores import to_probabilities, to_scores
 from model.data.spaces import MultipleChoice, SingleChoice, Value
 from model.data.votes import Provenance, Vote, Votes
 from model.ensemble.consensus import _some_units, fit_spread, majority, widened
-from model.ensemble.given import given_votes
-from model.ensemble.scores import to_probabilities, to_scores
 
 SINGLE, MULTIPLE = SingleChoice(("a", "b")), MultipleChoice(("p", "q"))
 
@@ -75,7 +75,7 @@ def test_echoes_are_found_among_given_votes():
         Vote(unit="u", annotator="a", control="c", value=Value.of_class("a"), provenance=Provenance.ACCEPTED),
         Vote(unit="u", annotator="b", control="c", value=Value.of_class("a"), provenance=Provenance.CHANGED),
     ])
-    found = given_votes(votes, "c", SINGLE, ["u"], {"a": 0, "b": 1}, 0.25)
+    found = observed_votes(votes, "c", SINGLE, ["u"], {"a": 0, "b": 1}, 0.25)
     np.testing.assert_array_equal(found.weight, [[0.25, 1.0]])
     assert found.has.all()
 
@@ -182,7 +182,7 @@ def test_given_votes_become_arrays():
         Vote(unit="elsewhere", annotator="other", control="c", value=Value.of_class("a")),
         Vote(unit="u1", annotator="known", control="d", value=Value.of_class("a")),
     ])
-    found = given_votes(votes, "c", SINGLE, ["u1", "u2"], {"first": 0, "known": 1})
+    found = observed_votes(votes, "c", SINGLE, ["u1", "u2"], {"first": 0, "known": 1})
     np.testing.assert_array_equal(found.has, [[False, False, True], [False, True, False]])
     np.testing.assert_array_equal(found.y[1, 1], [0, 1])  # the later of two
-    assert not given_votes(votes, "none", SINGLE, ["u1"], {}).has.any()
+    assert not observed_votes(votes, "none", SINGLE, ["u1"], {}).has.any()

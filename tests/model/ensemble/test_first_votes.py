@@ -42,7 +42,7 @@ def test_it_answers_from_the_first_votes_on(twelve):
     given = Votes.from_votes([_vote("new", "a", "x")])
     found = _first(twelve).predict(["new", "empty"], ["b", "c", "nobody"], given)["c"]
     assert found.served[0, 0, 0] > 0.7 and found.served[0, 1, 0] < 0.4
-    np.testing.assert_allclose(found.served[1], found.rungs["prior"][1])
+    np.testing.assert_allclose(found.served[1], found.base_models["prior"][1])
     assert found.consensus[0, 0] > found.consensus[1, 0]
     np.testing.assert_allclose(found.served.sum(-1), 1.0)
 

@@ -5,14 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.base_models.base import Sample
+from model.base_models.registry import starting_weights
 from model.data.dataset import Targets
+from model.data.scores import losses, to_probabilities
 from model.data.spaces import MultipleChoice, SingleChoice
 from model.data.votes import Vote, Votes
 from model.ensemble import floor as floor_of
 from model.ensemble.floor import PRIOR, fit_floor, fit_own
-from model.ensemble.gap_rungs import OutOfSample
 from model.ensemble.ladder import Ladder, fit
-from model.ensemble.scores import losses, to_probabilities
+from model.ensemble.out_of_sample import OutOfSample
 from model.ensemble.stack import fit_stack
 
 SPACE = SingleChoice(("a", "b"))
@@ -33,13 +35,15 @@ def crowd():
     even = np.zeros((len(unit), 2))
     ones = np.ones(len(unit), np.float32)
     targets = Targets(space=SPACE, unit=unit, annotator=annotator, y=y, weight=ones, scored=ones > 0)
-    return OutOfSample(targets=targets, fold=unit % 4, rungs={"prior": even, "pooled": score, "network": score})
+    sample = Sample(targets=targets, people=PEOPLE, fold=unit % 4, folds=(0, 1, 2, 3))
+    return OutOfSample(sample=sample, scores={"prior": even, "pooled": score, "network": score})
 
 
 def _stack(item, rows):
     targets = item.targets.select(rows)
-    return fit_stack(SPACE, {name: scores[rows] for name, scores in item.rungs.items()}, targets.annotator, targets.y,
-                     targets.weight, PEOPLE, stack_strength=20.0, bias_strength=20.0)
+    return fit_stack(SPACE, {name: scores[rows] for name, scores in item.scores.items()}, targets.annotator, targets.y,
+                     targets.weight, PEOPLE, stack_strength=20.0, bias_strength=20.0,
+                     centre_of=starting_weights(observed=False))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +65,7 @@ def test_nobody_is_served_worse_than_by_their_own_frequencies(crowd, floor):
     stacked = np.empty(found.served.shape)
     for fold, stack in without.items():
         here = crowd.fold == fold
-        stacked[here] = stack.pool_votes(crowd.rungs, crowd.targets.annotator)[here]
+        stacked[here] = stack.pool_votes(crowd.scores, crowd.targets.annotator)[here]
     for who in (CONTRARY, CONSTANT):
         own = _lost(crowd, found.frequencies, who)
         assert _lost(crowd, stacked, who) > own + 0.03  # before: much worse than their own habits
@@ -81,9 +85,9 @@ def test_the_mixture_loses_little_to_the_best_way_by_construction(crowd, floor):
 
 def test_serving_is_the_mixture(crowd, floor):
     stack, _, found = floor
-    rungs = {name: np.repeat(scores[:5, None], PEOPLE + 1, 1) for name, scores in crowd.rungs.items()}
-    stacked = stack.pool(rungs)
-    p = to_probabilities(SPACE, found.floor.serve(SPACE, stacked, rungs))
+    scores_of = {name: np.repeat(scores[:5, None], PEOPLE + 1, 1) for name, scores in crowd.scores.items()}
+    stacked = stack.pool(scores_of)
+    p = to_probabilities(SPACE, found.floor.serve(SPACE, stacked, scores_of))
     assert p.sum(-1) == pytest.approx(1.0)
     np.testing.assert_allclose(p[:, -1], to_probabilities(SPACE, stacked)[:, -1], atol=1e-4)
     high, low = p[:, CONTRARY, 1], p[:, 2, 1]

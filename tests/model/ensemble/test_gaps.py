@@ -64,9 +64,9 @@ def test_two_votes_move_the_third_annotator_towards_them(ladder, project):
     given = _asked(ladder, project, ["t200"], ["a2"], [_vote("t200", "a0", "yes"), _vote("t200", "a1", "yes")])
     assert given.served[0, 0, 2] > plain.served[0, 0, 2] + 0.2
     for rung in ("conditioned", "others", "factors"):
-        assert given.rungs[rung][0, 0, 2] > plain.rungs[rung][0, 0, 2]
+        assert given.base_models[rung][0, 0, 2] > plain.base_models[rung][0, 0, 2]
     for rung in ("prior", "pooled", "network"):
-        np.testing.assert_array_equal(given.rungs[rung], plain.rungs[rung])
+        np.testing.assert_array_equal(given.base_models[rung], plain.base_models[rung])
 
 
 @pytest.mark.parametrize("who", ["a1", "stranger", "deleted:5"])
@@ -77,9 +77,9 @@ def test_a_vote_never_comes_back_to_its_giver(ladder, project, who):
         _asked(ladder, project, units, people, [*others, _vote("t200", who, label)]) for label in ("no", "yes")
     ]
     without = _asked(ladder, project, units, people, others)
-    for way in ("served", "network", *ladder.rungs("label")):
+    for way in ("served", "network", *ladder.base_models("label")):
         first, second, none = (
-            getattr(each, way) if way in ("served", "network") else each.rungs[way] for each in (*found, without)
+            getattr(each, way) if way in ("served", "network") else each.base_models[way] for each in (*found, without)
         )
         np.testing.assert_array_equal(first[:, 0], second[:, 0])
         np.testing.assert_allclose(first[:, 0], none[:, 0], atol=1e-6)
@@ -114,7 +114,7 @@ def test_given_votes_are_worth_it_and_the_consensus_of_few_votes_is_calibrated(l
     hidden = np.nonzero(~shown)
     loss = {
         way: -np.log(p[(*hidden, said[hidden])]).mean()
-        for way, p in (("served", found.served), ("plain", plain.served), ("others", found.rungs["others"]))
+        for way, p in (("served", found.served), ("plain", plain.served), ("others", found.base_models["others"]))
     }
     assert loss["served"] < loss["plain"] - 0.1
     assert loss["served"] < loss["others"] + 0.01
@@ -140,7 +140,7 @@ def test_a_checkpoint_keeps_it_and_one_from_before_works_without(ladder, project
         del meta["config"]["network"][key]
     checkpoint.save(tmp_path / "before", old, meta)
     before = Ladder.load(tmp_path / "before")
-    assert before.rungs("label") == ("prior", "pooled", "network")
+    assert before.base_models("label") == ("prior", "pooled", "network")
     found = _asked(before, project, ["t200"], ["a0"], votes)
     np.testing.assert_array_equal(found.served, _asked(before, project, ["t200"], ["a0"]).served)
     np.testing.assert_allclose(found.network, expected.network, atol=1e-6)
@@ -157,7 +157,7 @@ def test_labels_dealt_anew_leave_the_annotator_prior(project, quick):
     given = dealt.votes([(u, a) for u in range(160, UNITS) for a in range(PEOPLE)])
     answer = _asked(found, dealt, units, NAMES, given)
     at = (*np.indices(dealt.said[160:].shape), dealt.said[160:])
-    served, prior = (-np.log(p[at]).mean() for p in (answer.served, answer.rungs["prior"]))
+    served, prior = (-np.log(p[at]).mean() for p in (answer.served, answer.base_models["prior"]))
     assert served == pytest.approx(prior, abs=0.02)
 
 

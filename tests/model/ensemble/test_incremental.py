@@ -98,7 +98,7 @@ def test_a_newcomer_to_a_mature_project_is_learned_as_well_as_from_scratch(train
 
     def loss(ladder, rung):
         answer = ladder.predict([project.tokens[f"t{u}"] for u in units], ["a11"], consensus=False)["label"]
-        return -(truth * np.log(answer.rungs[rung][:, 0])).sum(1).mean()
+        return -(truth * np.log(answer.base_models[rung][:, 0])).sum(1).mean()
 
     warm, cold = fit(training_set(project), config, previous=mature), fit(training_set(project), config)
     assert warm.figures["warm"] and warm.figures["epochs"] > config.network.warm_epochs
@@ -125,7 +125,7 @@ def test_a_few_new_votes_are_learned_in_a_few_steps(project, training_set, quick
     assert went_on.figures["kept"] == ["label"] and first.figures["kept"] == []
     assert (old.stack.weights, old.spread, old.pooled.penalty) == (new.stack.weights, new.spread, new.pooled.penalty)
     assert not np.array_equal(old.pooled.weight, new.pooled.weight)  # what is said of content is learned again
-    assert not np.array_equal(old.gaps.latent.confusion, new.gaps.latent.confusion)
+    assert not np.array_equal(old.base_models["others"].confusion, new.base_models["others"].confusion)
     tokens = [project.tokens[f"t{u}"] for u in range(0, 120, 5)]
     served = [each.ladder.predict(tokens, ["a0", "a2"])["label"].served for each in (first, went_on)]
     assert 0.0 < np.abs(served[0] - served[1]).mean() < 0.05

@@ -13,7 +13,8 @@ def test_somebody_new_is_answered_for_as_somebody_unknown_was(fitted):
     tables = [
         (state.pooled.bias, found.pooled.bias), (state.stack.bias, found.stack.bias),
         (state.gaps.few.bias, found.gaps.few.bias), (state.gaps.many.bias, found.gaps.many.bias),
-        (state.gaps.factors.weight, found.gaps.factors.weight),
+        (state.base_models["factors"].weight, found.base_models["factors"].weight),
+        (state.prior, found.prior), (state.base_models["others"].confusion, found.base_models["others"].confusion),
     ]
     for before, after in tables:
         assert len(after) == 7
@@ -28,8 +29,9 @@ def test_what_does_not_fit_any_more_is_not_kept(fitted):
     assert not keep({"label": state}, {"label": replace(state.space, ordered=True)}, 4)
     assert not keep({"label": state}, {"other": state.space}, 4)
     for lacking in (
-        replace(state, gaps=None), replace(state, gaps=replace(state.gaps, factors=None)),
-        replace(state, pooled=replace(state.pooled, penalty=0.0)),
+        replace(state, gaps=None),
+        replace(state, base_models={name: each for name, each in state.base_models.items() if name != "factors"}),
+        replace(state, base_models={**state.base_models, "pooled": replace(state.pooled, penalty=0.0)}),
     ):
         assert not keep({"label": lacking}, {"label": state.space}, 4)
 

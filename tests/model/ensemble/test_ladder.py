@@ -19,13 +19,13 @@ def _tokens(simulated, units=UNITS):
 
 def test_predictions_are_distributions_of_the_right_shape(fitted, simulated):
     found = fitted.ladder.predict(_tokens(simulated), ["a2", "a0"])["label"]
-    for array in (found.served, found.network, *found.rungs.values()):
+    for array in (found.served, found.network, *found.base_models.values()):
         assert array.shape == (3, 2, 3)
         np.testing.assert_allclose(array.sum(-1), 1.0)
-    assert found.rungs.keys() == {"prior", "pooled", "network", "conditioned", "others", "factors"}
+    assert found.base_models.keys() == {"prior", "pooled", "network", "conditioned", "others", "factors"}
     assert found.consensus.shape == (3, 3)
     np.testing.assert_allclose(found.consensus.sum(-1), 1.0)
-    np.testing.assert_array_equal(found.network, found.rungs["network"])
+    np.testing.assert_array_equal(found.network, found.base_models["network"])
 
 
 def test_units_and_annotators_are_answered_in_the_order_asked(fitted, simulated):

@@ -1,14 +1,15 @@
-"""Whoever comes first: annotators in another order are answered in that order, by every rung, fused, and agreed."""
+"""Whoever comes first: annotators in another order are answered in that order, by all base models and as served."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from model.ensemble.factors import BLOCKS
+from model.base_models.factors import BLOCKS
 from model.ensemble.ladder import Ladder
 from model.qumab.committee import Committee
 
+ROWS = {"prior": "table", "pooled": "bias", "others": "confusion", "factors": "weight"}  # by annotator
 OF_PEOPLE = ("deviation", "heads.own", "heads.own_bias")  # arrays of the network with a row for each annotator
 
 
@@ -31,14 +32,15 @@ def turned(ladder):
     gaps = state.gaps
     few, many = (replace(stack, bias=stack.bias[rows]) for stack in (gaps.few, gaps.many))
     state = replace(
-        state, prior=state.prior[rows], pooled=replace(state.pooled, bias=state.pooled.bias[rows]),
+        state, base_models={**state.base_models, **{
+            name: replace(fitted, **{part: getattr(fitted, part)[rows]}) for name, part in ROWS.items()
+            for fitted in (state.base_models[name],)
+        }},
         stack=replace(state.stack, bias=state.stack.bias[rows]), panel=state.panel[order], floor=replace(
             state.floor, share=state.floor.share[rows], own=state.floor.own[rows],
             frequencies=state.floor.frequencies[rows]),
         gaps=replace(
-            gaps, few=few, many=many, share=gaps.share[rows],
-            latent=replace(gaps.latent, confusion=gaps.latent.confusion[rows]),
-            factors=replace(gaps.factors, weight=gaps.factors.weight[rows])),
+            gaps, few=few, many=many, share=gaps.share[rows]),
     )
     arrays = ladder.committee.arrays()
     for name in OF_PEOPLE:
@@ -47,6 +49,8 @@ def turned(ladder):
         arrays, members=ladder.committee.network.members, annotators=len(order), dim=ladder.dim,
         config=ladder.config.network, spaces=ladder.spaces,
     )
+    state = replace(state, base_models={**state.base_models, **{
+        name: replace(state.base_models[name], committee=committee) for name in ("network", "conditioned")}})
     return Ladder(
         annotators=[ladder.annotators[at] for at in order], controls={"label": state}, committee=committee,
         dim=ladder.dim, config=ladder.config,
@@ -61,8 +65,8 @@ def test_annotators_in_another_order_are_answered_alike(ladder, turned, simulate
     some = np.array([unit in units for unit in simulated.votes.units])[simulated.votes.unit]
     given = simulated.votes.select(some & (np.arange(len(some)) % 3 > 0)) if with_votes else None
     first, second = (each.predict(tokens, names, units=units, given=given)["label"] for each in (ladder, turned))
-    for rung, p in first.rungs.items():
-        np.testing.assert_allclose(second.rungs[rung], p, atol=1e-5, err_msg=rung)
+    for name, p in first.base_models.items():
+        np.testing.assert_allclose(second.base_models[name], p, atol=1e-5, err_msg=name)
     np.testing.assert_allclose(second.served, first.served, atol=1e-5)
     np.testing.assert_allclose(second.consensus, first.consensus, atol=0.02)  # other draws for each
     assert np.abs(first.served[:, 0] - first.served[:, 1]).max() > 0.05

@@ -55,8 +55,8 @@ def _as(good, candidate):
     class Answering:
         annotators, controls, config = good.ladder.annotators, good.ladder.controls, good.ladder.config
 
-        def rungs(self, control):
-            return good.ladder.rungs(control)
+        def base_models(self, control, *, observed=True):
+            return good.ladder.base_models(control, observed=observed)
 
         def predict(self, tokens, annotators, *, units_=units, **more):
             rows = [units_[unit] for unit in more["units"]]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from model.data.dataset import build_dataset
-from model.ensemble.control import RUNGS
 from model.ensemble.ladder import Ladder
 from model.ensemble.scoring import score_both, score_heldout
 
@@ -20,16 +19,16 @@ def test_both_are_what_two_readings_give(scenes):
     ladder, dataset, data = scenes
     alone, gaps = score_both(ladder, dataset, data)
     expected = score_heldout(ladder, dataset, data.tokens)["label"]
-    assert alone["label"].p.keys() == expected.p.keys() == {"served", *RUNGS}
+    assert alone["label"].p.keys() == expected.p.keys() == {"served", "prior", "pooled", "network"}
     for way, p in expected.p.items():
         np.testing.assert_array_equal(alone["label"].p[way], p)
     targets = gaps["label"].targets
     units = [dataset.units[unit] for unit in np.unique(targets.unit)]
     answer = ladder.predict(data.tokens(units), dataset.annotators, units=units, given=data.votes)["label"]
     at = np.unique(targets.unit, return_inverse=True)[1], targets.annotator
-    assert len(targets) > 100 and gaps["label"].p.keys() == {"served", *ladder.rungs("label")}
+    assert len(targets) > 100 and gaps["label"].p.keys() == {"served", *ladder.base_models("label")}
     for way, p in gaps["label"].p.items():
-        np.testing.assert_allclose(p, (answer.served if way == "served" else answer.rungs[way])[at], atol=1e-12)
+        np.testing.assert_allclose(p, (answer.served if way == "served" else answer.base_models[way])[at], atol=1e-12)
     assert np.abs(gaps["label"].p["served"] - alone["label"].p["served"]).max() > 0.05
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.base_models import joint
 from model.data.dataset import build_dataset
 from model.data.spaces import SingleChoice, Value
-from model.ensemble import crossfit
 from model.ensemble.ladder import fit
 from model.ensemble.seen import as_well_supported, changed_units, mostly_other_contents, much_is_gone, see
 from model.simulate import simulate_annotators
@@ -55,13 +55,13 @@ def first(project, training_set, small):
 @pytest.fixture
 def gone_through(monkeypatch):
     """The units that each training is told to go through."""
-    found, real = [], crossfit.train
+    found, real = [], joint.train
 
     def watched(*arguments, latest, **options):
         found.append(latest)
         return real(*arguments, latest=latest, **options)
 
-    monkeypatch.setattr(crossfit, "train", watched)
+    monkeypatch.setattr(joint, "train", watched)
     return found
 
 
@@ -99,7 +99,7 @@ def test_a_class_that_comes_back_is_learned(project, training_set, small, first)
     found = fit(training_set(_with(project, rows, ALL), heldout=0), long, previous=first.ladder)
     assert found.figures["warm"] and not found.figures["brief"]
     tokens = [project.tokens[votes.units[unit]] for unit in range(160, 190)]
-    assert found.ladder.predict(tokens, ["a0"])["label"].rungs["network"][:, 0, 0].mean() > SAID
+    assert found.ladder.predict(tokens, ["a0"])["label"].base_models["network"][:, 0, 0].mean() > SAID
 
 
 @pytest.fixture(scope="module")

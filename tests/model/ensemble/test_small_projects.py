@@ -49,7 +49,7 @@ def test_it_works(name, quick, tmp_path):
     json.dumps(found.figures, allow_nan=False)
     found.ladder.save(tmp_path / "r1")
     answer = found.ladder.predict(data.tokens(["1"]), ["a", "new"])["c"]
-    for array in (answer.served, answer.network, answer.consensus, *answer.rungs.values()):
+    for array in (answer.served, answer.network, answer.consensus, *answer.base_models.values()):
         assert np.isfinite(array).all() and (array >= 0).all() and (array <= 1).all()
     verdict = judge(found, None, data, quick)
     assert verdict.publish and verdict.reason.endswith(".")

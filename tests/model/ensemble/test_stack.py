@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
 
+from model.base_models.registry import starting_weights
+from model.data.scores import losses, to_probabilities
 from model.data.spaces import MultipleChoice, SingleChoice
-from model.ensemble.scores import losses, to_probabilities
-from model.ensemble.stack import PRIOR_WEIGHTS, fit_stack
+from model.ensemble.stack import fit_stack
 
 SPACE = SingleChoice(("a", "b"))
+STARTING = starting_weights(observed=False)
 
 
 def _votes(n, rng, sharpness=1.0):
@@ -16,20 +18,21 @@ def _votes(n, rng, sharpness=1.0):
     return truth, np.eye(2)[(rng.random(n) < p[:, 1]).astype(int)], rng.integers(0, 3, n)
 
 
-def _fit(rungs, annotator, y, space=SPACE, **more):
+def _fit(scores_of, annotator, y, space=SPACE, **more):
     return fit_stack(
-        space, rungs, annotator, y, np.ones(len(y)), 3, **({"stack_strength": 20.0, "bias_strength": 20.0} | more)
+        space, scores_of, annotator, y, np.ones(len(y)), 3, centre_of=STARTING,
+        **({"stack_strength": 20.0, "bias_strength": 20.0} | more)
     )
 
 
 def test_without_votes_it_is_the_prior():
-    stack = _fit({name: np.empty((0, 2)) for name in PRIOR_WEIGHTS}, np.empty(0, int), np.empty((0, 2)))
-    assert stack.weights == pytest.approx(PRIOR_WEIGHTS)
+    stack = _fit({name: np.empty((0, 2)) for name in STARTING}, np.empty(0, int), np.empty((0, 2)))
+    assert stack.weights == pytest.approx(STARTING)
     assert stack.temperature == pytest.approx(1.0)
     np.testing.assert_allclose(stack.bias, 0.0)
 
 
-def test_the_informative_rung_wins_with_many_votes_and_not_with_few():
+def test_the_informative_base_model_wins_with_many_votes_and_not_with_few():
     rng = np.random.default_rng(0)
     weights = []
     for n in (10, 3000):
@@ -37,7 +40,7 @@ def test_the_informative_rung_wins_with_many_votes_and_not_with_few():
         noise = {name: rng.normal(size=(n, 2)) for name in ("prior", "network")}
         weights.append(_fit({"pooled": truth, **noise}, annotator, y).weights["pooled"])
     assert weights[1] > 0.9
-    assert abs(weights[0] - PRIOR_WEIGHTS["pooled"]) < 0.3
+    assert abs(weights[0] - STARTING["pooled"]) < 0.3
 
 
 def test_temperature_undoes_overconfidence():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from model.ensemble.scores import to_probabilities
+from model.data.scores import to_probabilities
 from model.explain.effects import lead_over_others, leads, mean_effects, mean_interval, word_effects
 from model.explain.explanation import explain
 from tests.model.explain.test_explanation import PLACES, SPACES, committee, tokens  # noqa: F401

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from model.config import NetworkConfig
+from model.data.scores import to_probabilities
 from model.data.spaces import MultipleChoice, SingleChoice
-from model.ensemble.scores import to_probabilities
 from model.errors import ModelError
 from model.explain.explanation import explain, likelihood
 from model.explain.places import Place, Places

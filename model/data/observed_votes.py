@@ -16,7 +16,7 @@ from model.data.votes import Provenance, Votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenVotes:
+class ObservedVotes:
     """One control's votes on B units; columns P.. belong to unknown givers."""
 
     y: NDArray[np.float32]  # (B, P + E, C)
@@ -25,17 +25,17 @@ class GivenVotes:
     strangers: tuple[str, ...] = ()  # (E,) the unknown givers
 
 
-def no_votes(units: int, people: int, classes: int, strangers: tuple[str, ...] = ()) -> GivenVotes:
-    return GivenVotes(
+def no_votes(units: int, people: int, classes: int, strangers: tuple[str, ...] = ()) -> ObservedVotes:
+    return ObservedVotes(
         y=np.zeros((units, people, classes), np.float32), has=np.zeros((units, people), np.bool_),
         weight=np.ones((units, people), np.float32), strangers=strangers,
     )
 
 
-def given_votes(
+def observed_votes(
     votes: Votes, control: str, space: Space, units: Sequence[str], annotators: Mapping[str, int],
     echo_weight: float = 1.0,
-) -> GivenVotes:
+) -> ObservedVotes:
     """Votes of one control on the units; values outside the space are left out, of repeats the latest counts."""
     mine = votes.of_control(control)
     unit_row = {name: row for row, name in enumerate(units)}

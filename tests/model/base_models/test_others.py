@@ -1,12 +1,14 @@
-"""The rung `others`: Dawid-Skene from everybody else's votes."""
+"""The base model `others`: Dawid-Skene from everybody else's votes."""
 
 import numpy as np
 import pytest
 
+from model.base_models.base import Batch, Sample
+from model.base_models.others import LatentClasses, fit_latent
 from model.data.dataset import Targets
+from model.data.observed_votes import ObservedVotes
+from model.data.scores import to_probabilities
 from model.data.spaces import MultipleChoice, SingleChoice
-from model.ensemble.latent import LatentClasses, fit_latent
-from model.ensemble.scores import to_probabilities
 
 SPACE = SingleChoice(("x", "y"))
 RIGHT, WRONG = [[0.9, 0.1], [0.2, 0.8]], [[0.3, 0.7], [0.6, 0.4]]
@@ -23,13 +25,14 @@ def _targets(space, unit, annotator, y, weight=None):
     )
 
 
+def _batch(y, has, trust=None):
+    weight = np.ones(has.shape) if trust is None else np.asarray(trust)
+    return Batch(source=np.arange(has.shape[1] + 1), votes=ObservedVotes(y=y, has=has, weight=weight))
+
+
 def _scores(y, has, trust=None):
     y, has = np.asarray(y, np.float32), np.asarray(has)
-    found = MODEL.scores(
-        y, has, np.ones(has.shape) if trust is None else np.asarray(trust), giver=np.array([0, 1]),
-        asked=np.array([0, 1, -1]), row=np.array([0, 1, 2]),
-    )
-    return to_probabilities(SPACE, found)
+    return to_probabilities(SPACE, MODEL.scores(_batch(y, has, trust)))
 
 
 def test_by_hand():
@@ -64,11 +67,9 @@ def test_dense_and_single_votes_agree(space):
     model = fit_latent(targets, people, 4.0)
     visible = rng.random(len(unit)) < 0.5
     has = visible.reshape(units, people)
-    dense = model.scores(
-        y.astype(np.float32), has, np.ones(has.shape), giver=np.arange(people), asked=np.arange(people),
-        row=np.arange(people),
-    )
-    np.testing.assert_allclose(model.votes(targets, visible).reshape(dense.shape), dense)
+    dense = model.scores(_batch(y.astype(np.float32), has))[:, :-1]
+    single = model.votes(Sample(targets=targets, people=people, visible=visible))
+    np.testing.assert_allclose(single.reshape(dense.shape), dense)
     np.testing.assert_allclose(model.confusion.sum(-1), 1.0)
 
 
@@ -81,9 +82,7 @@ def test_it_finds_who_says_the_opposite():
     model = fit_latent(_targets(SPACE, unit, annotator, np.eye(2)[said.ravel()]), 4, 4.0)
     y, has = np.zeros((1, 4, 2), np.float32), np.array([[True, True, False, False]])
     y[0, :2, 0] = 1.0
-    found = to_probabilities(SPACE, model.scores(
-        y, has, np.ones(has.shape), giver=np.arange(4), asked=np.arange(4), row=np.arange(4)
-    ))[0]
+    found = to_probabilities(SPACE, model.scores(_batch(y, has)))[0]
     assert found[2, 0] > 0.8 and found[3, 0] < 0.2
 
 

@@ -21,18 +21,32 @@ N votes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from model.base_models.base import (
+    Arrays,
+    BaseModel,
+    Batch,
+    Fitted,
+    Flags,
+    Floats,
+    Sample,
+    Stored,
+    Tuned,
+    preferably_scored,
+    rows_for,
+    rows_of,
+)
 from model.data.dataset import Targets, Tokens
+from model.data.scores import loss_and_slope
 from model.encoders.surface import PLAIN, WIDTH, surface
-from model.ensemble.scores import loss_and_slope
 
-Floats = NDArray[np.float64]
 PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)  # precisions of the prior on W to pick from
 _BIAS_PRECISION = 1.0
 _OWN_PRECISION, _OWN_TAIL = 200.0, 2.0  # tau and alpha
@@ -52,8 +66,8 @@ def with_surface(means: NDArray[np.float32], texts: Sequence[str] | None) -> NDA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pooled:
-    """The fitted base model of one control."""
+class FittedPooled(Fitted):
+    """The model of one control."""
 
     centre: Floats  # (F,)
     scale: Floats  # (F,)
@@ -62,13 +76,39 @@ class Pooled:
     penalty: float = 0.0  # that it was fitted with; 0 in a checkpoint from before it was kept
     own: Floats | None = None  # (A + 1, K, C), V with zeros in the last row; None: no surface is read
 
-    def scores(self, features: NDArray[np.floating]) -> Floats:
-        """(B, A + 1, C), of features (B, F) or of mean tokens (B, D) where nothing is known of the texts."""
+    @property
+    def whole(self) -> bool:
+        return self.penalty > 0.0
+
+    def scores(self, batch: Batch) -> Floats:
+        assert batch.features is not None, "nothing is known of what the units show"
+        return rows_of(self.of_units(batch.features), batch.source)
+
+    def votes(self, sample: Sample) -> Floats:
+        return self.of_votes(sample.content, sample.targets)
+
+    def arrays(self) -> Arrays:
+        own = {} if self.own is None else {"pooled.own": self.own}
+        return own | {
+            "pooled.centre": self.centre, "pooled.scale": self.scale, "pooled.weight": self.weight,
+            "pooled.bias": self.bias,
+        }
+
+    def numbers(self) -> dict[str, Any]:
+        return {"penalty": self.penalty}
+
+    def widened(self, people: int) -> FittedPooled:
+        return replace(
+            self, bias=rows_for(self.bias, people), own=None if self.own is None else rows_for(self.own, people)
+        )
+
+    def of_units(self, features: NDArray[np.floating]) -> Floats:
+        """Scores (B, A + 1, C), of features (B, F) or of mean tokens (B, D) where nothing is known of the texts."""
         f = self.standardised(features)
         found: Floats = (f @ self.weight)[:, None] + self.bias
         return found if self.own is None else found + np.asarray(np.tensordot(plain_of(f), self.own, ([1], [1])))
 
-    def votes(self, features: NDArray[np.floating], targets: Targets) -> Floats:
+    def of_votes(self, features: NDArray[np.floating], targets: Targets) -> Floats:
         """Scores (N, C) of single votes, of features (U, F) that `targets.unit` points into."""
         used, row = np.unique(targets.unit, return_inverse=True)
         f = self.standardised(features[used])
@@ -86,6 +126,53 @@ class Pooled:
         known = features.shape[1]  # the rest, where it was not told, is as on average
         f = (features - self.centre[:known]) * self.scale[:known]
         return f if known == len(self.centre) else np.pad(f, ((0, 0), (0, len(self.centre) - known)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pooled(BaseModel):
+    """The base model."""
+
+    penalty: float = 100.0  # precision of W; `tuned` finds that of `PENALTIES` with the least out-of-sample loss
+
+    name: ClassVar[str] = "pooled"
+    title: ClassVar[str] = "Content, and how lenient each annotator is"
+    weight: ClassVar[float] = 0.3
+    weight_observed: ClassVar[float] = 0.06
+    reads_content: ClassVar[bool] = True
+    reads_votes: ClassVar[bool] = False
+
+    def fit(self, sample: Sample, start: Fitted | None = None) -> FittedPooled:
+        begin = start if isinstance(start, FittedPooled) else None
+        return fit_pooled(sample.content, sample.targets, sample.people, self.penalty, begin, surface=sample.surface)
+
+    def tuned(self, sample: Sample, views: Sequence[Flags | None], earlier: Fitted | None) -> Tuned:
+        """The penalty with the least out-of-sample loss, or that of an earlier fit, and the fits of all folds."""
+        known = earlier if isinstance(earlier, FittedPooled) else None
+        best: tuple[float, Pooled, dict[int, FittedPooled]] | None = None
+        starts: dict[int, FittedPooled | None] = dict.fromkeys(sample.folds, known)
+        for penalty in PENALTIES[::-1] if known is None else (known.penalty,):
+            model = Pooled(penalty=penalty)
+            fitted = {fold: model.fit(sample.without(fold), start) for fold, start in starts.items()}
+            loss = sum(check_loss(each, sample.of(fold)) for fold, each in fitted.items())
+            if best is None or loss < best[0]:
+                best = (loss, model, fitted)
+            starts = dict(fitted)  # from strong to weak, each starts where the one before ended
+        assert best is not None
+        return Tuned(model=best[1], without=best[2], start=known)
+
+    def from_arrays(self, stored: Stored) -> FittedPooled:
+        part = stored.arrays
+        return FittedPooled(
+            centre=part["pooled.centre"], scale=part["pooled.scale"], weight=part["pooled.weight"],
+            bias=part["pooled.bias"], own=part.get("pooled.own"), penalty=float(stored.numbers.get("penalty", 0.0)),
+        )
+
+
+def check_loss(fitted: FittedPooled, sample: Sample) -> float:
+    """Nats that a fit pays for votes that it has not seen."""
+    targets = sample.targets
+    weight = preferably_scored(targets, np.zeros(len(targets), np.int64))
+    return float(loss_and_slope(targets.space, fitted.votes(sample), targets.y)[0] @ weight)
 
 
 def plain_of(f: Floats) -> Floats:
@@ -125,9 +212,9 @@ def _scales(f: Floats, tokens: int) -> tuple[Floats, Floats]:
 
 
 def fit_pooled(
-    features: NDArray[np.floating], targets: Targets, annotators: int, penalty: float, start: Pooled | None = None,
-    *, surface: bool = False,
-) -> Pooled:
+    features: NDArray[np.floating], targets: Targets, annotators: int, penalty: float,
+    start: FittedPooled | None = None, *, surface: bool = False,
+) -> FittedPooled:
     """Fit on features (U, F) of all units that `targets.unit` points into; `start` only makes it faster.
 
     `surface`: the last of them are of the text.
@@ -169,13 +256,13 @@ def fit_pooled(
     begin = _begin(start, (d, c, annotators, k), ends[-1])
     found = minimize(objective, begin, jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-7})
     weight, bias, own, rules = parts(found.x)
-    return Pooled(
+    return FittedPooled(
         centre=centre, scale=scale, weight=weight, bias=np.vstack([bias + own, bias]), penalty=penalty,
         own=_generic_too(rules.reshape(annotators, k, c)) if surface else None,
     )
 
 
-def _begin(start: Pooled | None, shape: tuple[int, int, int, int], size: int) -> Floats:
+def _begin(start: FittedPooled | None, shape: tuple[int, int, int, int], size: int) -> Floats:
     """Where the search begins: at zero, or at an earlier fit as far as it is of the same shape."""
     d, c, annotators, k = shape
     begin = np.zeros(size)

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from model.base_models import pooled
+from model.base_models.pooled import fit_pooled, with_surface
 from model.data.dataset import Targets
+from model.data.scores import losses
 from model.data.spaces import MultipleChoice, SingleChoice
 from model.encoders.surface import PLAIN
-from model.ensemble import pooled
 from model.ensemble.kept import keep
 from model.ensemble.ladder import Ladder, fit
-from model.ensemble.pooled import fit_pooled, with_surface
-from model.ensemble.scores import losses
 
 POLITE = SingleChoice(("Impolite", "Polite"))
 WORDS = ("report", "page", "list", "team", "sent", "today", "have", "read", "more", "one", "part", "this", "that")
@@ -53,8 +53,8 @@ def _loss_and_accuracy(scores, says, who):
 def test_a_question_mark_is_learned_in_sixty_votes(crowd):
     texts, means, says, targets = crowd
     features = with_surface(means, texts)
-    plain = fit_pooled(means, targets, PEOPLE, 30.0).scores(means)
-    ours = fit_pooled(features, targets, PEOPLE, 30.0, surface=True).scores(features)
+    plain = fit_pooled(means, targets, PEOPLE, 30.0).of_units(means)
+    ours = fit_pooled(features, targets, PEOPLE, 30.0, surface=True).of_units(features)
     assert _loss_and_accuracy(plain, says, 0)[1] < 0.75
     assert _loss_and_accuracy(ours, says, 0)[1] >= 0.95
     for who in range(1, PEOPLE):  # the rule of one is not put upon the others
@@ -67,16 +67,16 @@ def test_votes_and_scores_agree_and_nobody_has_no_rule(crowd):
     model = fit_pooled(features, targets, PEOPLE, 30.0, surface=True)
     anonymous = replace(targets, annotator=np.where(np.arange(len(targets)) % 5, targets.annotator, PEOPLE))
     np.testing.assert_allclose(
-        model.votes(features, anonymous), model.scores(features)[anonymous.unit, anonymous.annotator], atol=1e-12)
+        model.of_votes(features, anonymous), model.of_units(features)[anonymous.unit, anonymous.annotator], atol=1e-12)
     assert model.own.shape == (PEOPLE + 1, PLAIN, 2) and not model.own[-1].any()
     fit_pooled(features, anonymous, PEOPLE, 30.0, surface=True)
-    np.testing.assert_allclose(model.scores(means)[:, -1], means_only(model, means), atol=1e-12)
+    np.testing.assert_allclose(model.of_units(means)[:, -1], means_only(model, means), atol=1e-12)
 
 
 def means_only(model, means):
     """Where nothing is known of the texts, their surface is as on average."""
     wide = np.concatenate([means, np.repeat(model.centre[None, 8:], len(means), 0)], 1)
-    return model.scores(wide)[:, -1]
+    return model.of_units(wide)[:, -1]
 
 
 @pytest.mark.parametrize("space", [SingleChoice(("a", "b", "c")), MultipleChoice(("p", "q"))])
@@ -115,7 +115,7 @@ def test_a_ladder_keeps_its_rules(simulated, training_set, quick, tmp_path):
     again = Ladder.load(tmp_path / "r1").predict(tokens, ["a0", "new"], texts=shown)["label"]
     np.testing.assert_array_equal(told.served, again.served)
     silent = ladder.predict(tokens, ["a0", "new"])["label"]
-    assert np.abs(told.rungs["pooled"] - silent.rungs["pooled"]).max() > 1e-3
+    assert np.abs(told.base_models["pooled"] - silent.base_models["pooled"]).max() > 1e-3
     np.testing.assert_array_equal(told.network, silent.network)
     wider = keep(ladder.controls, ladder.spaces, len(ladder.annotators) + 2)["label"].pooled
     assert wider.own.shape[0] == len(ladder.annotators) + 3 and not wider.own[-3:].any()

@@ -1,20 +1,21 @@
-"""The rung `factors`: leanings that annotators share, read off the votes of others on a unit."""
+"""The base model `factors`: latent factors that annotators share, read off the votes of others on a unit."""
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from model import checkpoint
+from model.base_models.base import Batch, Sample
+from model.base_models.factors import BLOCKS, FACTORS, FittedFactors, fit_factors
+from model.base_models.others import fit_latent
 from model.data.dataset import Targets
+from model.data.observed_votes import ObservedVotes, no_votes
+from model.data.scores import loss_and_slope, losses, to_probabilities
 from model.data.spaces import MultipleChoice, SingleChoice, Value
 from model.data.votes import Vote, Votes
-from model.ensemble.factors import BLOCKS, FACTORS, Factors, fit_factors
-from model.ensemble.gap_rungs import OutOfSample, Visible
-from model.ensemble.gaps import with_factors
-from model.ensemble.given import GivenVotes, no_votes
+from model.ensemble.gaps import with_those_on_stack
 from model.ensemble.ladder import Ladder, TrainingSet, fit
-from model.ensemble.latent import fit_latent
-from model.ensemble.scores import loss_and_slope, losses, to_probabilities
+from model.ensemble.out_of_sample import OutOfSample, Visible
 
 SINGLE, MULTIPLE = SingleChoice(("a", "b", "c")), MultipleChoice(("p", "q"))
 SPACES = [SINGLE, MULTIPLE]
@@ -22,7 +23,7 @@ SPACES = [SINGLE, MULTIPLE]
 
 def _model(space, people, seed=0):
     weight = np.random.default_rng(seed).normal(size=(people + 1, FACTORS, len(space.classes)))
-    return Factors(space=space, weight=weight)
+    return FittedFactors(space=space, weight=weight)
 
 
 def _given(space, units, people, seed=1, share=0.7):
@@ -33,6 +34,10 @@ def _given(space, units, people, seed=1, share=0.7):
     given.has[:] = rng.random(given.has.shape) < share
     given.weight[:, 0] = 0.3  # an echo
     return given
+
+
+def _batch(base, given):
+    return Batch(source=np.arange(base.shape[1]), votes=given, stacked=base)
 
 
 def _by_search(model, base, given, unit, without):
@@ -54,7 +59,7 @@ def test_a_unit_is_read_off_the_votes_of_all_others(space):
     people = 6
     model, given = _model(space, people), _given(space, 3, people)
     base = np.random.default_rng(2).normal(size=(3, people + 1, len(space.classes)))
-    found = to_probabilities(space, model.scores(base, given, np.arange(people + 1)))
+    found = to_probabilities(space, model.scores(_batch(base, given)))
     for unit in range(3):
         for row in range(people + 1):
             e = _by_search(model, base, given, unit, row)
@@ -68,14 +73,14 @@ def test_a_vote_never_moves_its_giver(space, people):
     model, given = _model(space, people), _given(space, 4, people)
     given.has[0] = True
     base = np.random.default_rng(2).normal(size=(4, people + 1, len(space.classes)))
-    before = model.scores(base, given, np.arange(people + 1))
+    before = model.scores(_batch(base, given))
     given.y[0, 1] = np.roll(given.y[0, 1], 1) if space is SINGLE else 1.0 - given.y[0, 1]
-    after = model.scores(base, given, np.arange(people + 1))
+    after = model.scores(_batch(base, given))
     np.testing.assert_array_equal(before[0, 1], after[0, 1])
     np.testing.assert_array_equal(before[1:], after[1:])  # the other units
     assert np.abs(before[0] - after[0]).max(-1)[np.arange(people + 1) != 1].min() > 1e-6
     given.has[0, 1] = False
-    np.testing.assert_allclose(model.scores(base, given, np.arange(people + 1))[0, 1], before[0, 1], atol=0.02)
+    np.testing.assert_allclose(model.scores(_batch(base, given))[0, 1], before[0, 1], atol=0.02)
 
 
 def test_dense_and_single_votes_agree_and_a_batch_changes_nothing():
@@ -83,25 +88,26 @@ def test_dense_and_single_votes_agree_and_a_batch_changes_nothing():
     model, given = _model(SINGLE, people), _given(SINGLE, units, people)
     given.weight[:] = 1.0
     base = np.random.default_rng(2).normal(size=(units, people + 1, 3))
-    dense = model.scores(base, given, np.arange(people + 1))
+    dense = model.scores(_batch(base, given))
     unit, annotator = (axis.ravel() for axis in np.indices((units, people)))
     targets = _targets(SINGLE, unit, annotator, given.y.reshape(-1, 3))
-    single = model.votes(targets, given.has.ravel(), base[:, :-1].reshape(-1, 3))
+    single = model.votes(Sample(
+        targets=targets, people=people, visible=given.has.ravel(), stacked=base[:, :-1].reshape(-1, 3)))
     np.testing.assert_allclose(single.reshape(units, people, 3), dense[:, :-1], atol=1e-9)
-    part = GivenVotes(y=given.y[2:3], has=given.has[2:3], weight=given.weight[2:3])
-    np.testing.assert_array_equal(model.scores(base[2:3], part, np.arange(people + 1)), dense[2:3])
+    part = ObservedVotes(y=given.y[2:3], has=given.has[2:3], weight=given.weight[2:3])
+    np.testing.assert_array_equal(model.scores(_batch(base[2:3], part)), dense[2:3])
 
 
 def test_without_votes_it_says_what_content_says():
     model, base = _model(SINGLE, 2), np.log([[[0.2, 0.3, 0.5]] * 3])
-    found = to_probabilities(SINGLE, model.scores(base, no_votes(1, 2, 3), np.arange(3)))
+    found = to_probabilities(SINGLE, model.scores(_batch(base, no_votes(1, 2, 3))))
     np.testing.assert_allclose(found, np.exp(base))
 
 
 def test_a_thousand_annotators_are_answered_within_bounds():
     people = 1000
     model, given = _model(SINGLE, people), _given(SINGLE, 2, people, share=1.1)
-    found = model.scores(np.zeros((2, people + 1, 3)), given, np.arange(people + 1))
+    found = model.scores(_batch(np.zeros((2, people + 1, 3)), given))
     assert found.shape == (2, people + 1, 3) and np.isfinite(found).all()
 
 
@@ -128,17 +134,19 @@ def camps():
 def test_camps_are_told_apart_where_one_hidden_class_cannot(camps):
     fold, rng = camps.unit % 3, np.random.default_rng(2)
     seen, base = rng.random(len(camps)) < 0.5, np.zeros((len(camps), 2))
-    item = OutOfSample(targets=camps, fold=fold, rungs={}, visible=(
-        Visible(seen=seen, count=np.ones(len(camps), int), rungs={}),
+    sample = Sample(targets=camps, people=24, fold=fold, folds=(0, 1, 2))
+    item = OutOfSample(sample=sample, scores={}, visible=(
+        Visible(shown=seen, count=np.ones(len(camps), int), scores={}),
     ))
-    item, model = with_factors(item, base, 24, 0)
+    item, fitted = with_those_on_stack(item, base)
+    model = fitted["factors"]
     others = np.empty_like(base)
     for each in range(3):
         here = fold == each
-        others[here] = fit_latent(camps.select(~here), 24, 4.0).votes(camps.select(here), seen[here])
+        others[here] = fit_latent(camps.select(~here), 24, 4.0).votes(sample.seeing(seen).of(each))
     hidden = ~seen
     loss = [losses(camps.space, scores[hidden], camps.y[hidden]).mean()
-            for scores in (item.visible[0].rungs["factors"], others)]
+            for scores in (item.visible[0].scores["factors"], others)]
     assert loss[0] < loss[1] - 0.03
     own = (model.weight - model.weight[-1])[:-1, :, 1]
     likeness = own @ own.T
@@ -179,8 +187,8 @@ def test_a_checkpoint_keeps_it_and_one_from_before_works_without(quick, tmp_path
         each.predict([tokens[u] for u in units], ["a0", "x"], units=units, given=votes)["label"]
         for each in (now, before)
     )
-    assert now.rungs("label") == (*before.rungs("label"), "factors")
-    assert set(found.rungs) - set(old.rungs) == {"factors"}
+    assert now.base_models("label") == (*before.base_models("label"), "factors")
+    assert set(found.base_models) - set(old.base_models) == {"factors"}
     np.testing.assert_array_equal(
         found.served, ladder.predict([tokens[u] for u in units], ["a0", "x"], units=units, given=votes)["label"].served
     )

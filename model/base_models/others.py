@@ -1,4 +1,4 @@
-"""Rung `others`: what the other annotators said about a unit, through everybody's confusion matrix (Dawid-Skene).
+"""What the other annotators said about a unit, through everybody's confusion matrix (Dawid-Skene).
 
     post[b, a, k] ~ rho[k] prod_{votes (b, j, l), j != a} pi_j[k, l]^trust
     p[b, a, l]    = sum_k post[b, a, k] pi_a[k, l]
@@ -8,67 +8,64 @@ shrunk to the pooled matrix, which also stands for everybody unknown. Without vo
 prior through the annotator's matrix. A single choice has one latent class out of C; several choices have a latent
 yes or no for each of the C classes. numpy only: it needs neither content nor a network.
 
-Shape legend: B units, A annotators asked, V columns of given votes, P known annotators (their arrays have P + 1 rows,
-the last for anybody unknown), G latent variables, K values of each, C classes, N votes. (G, K) is (1, C) or (C, 2).
+Shape legend: B units, R rows of answers, V = R - 1 columns of observed votes, P known annotators (their arrays have
+P + 1 rows, the last for anybody unknown), G latent variables, K values of each, C classes, N votes. (G, K) is (1, C) or
+(C, 2).
 Index order of a confusion matrix: [annotator, latent variable, true value, given value].
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from model.base_models.base import Arrays, BaseModel, Batch, Codes, Fitted, Floats, Sample, Stored, rows_for
 from model.crowd.answers import AnswerMatrix
 from model.crowd.base import Aggregate
 from model.crowd.dawid_skene import DawidSkene
 from model.crowd.leave_one_out import VotePredictor
 from model.crowd.room import require_confusions
 from model.data.dataset import Targets
+from model.data.scores import to_scores
 from model.data.spaces import Space, ValueKind
-from model.ensemble.scores import to_scores
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatentClasses:
-    """The fitted rung of one control."""
+class LatentClasses(Fitted):
+    """The latent classes of one control."""
 
     space: Space
     prior: Floats  # (G, K)
     confusion: Floats  # (P + 1, G, K, K)
 
-    def scores(
-        self, y: NDArray[np.floating], has: NDArray[np.bool_], trust: NDArray[np.floating], giver: Codes,
-        asked: Codes, row: Codes,
-    ) -> Floats:
-        """Scores (B, A, C) for A annotators from votes y (B, V, C) where `has` (B, V), of the givers (V,).
-
-        `trust` (B, V) is how much a vote says. `asked` (A,) are the columns of V whose own vote does not count for
-        them, -1 for somebody who has none; `row` (A,) is whose confusion matrix answers.
-        """
-        unit, column = np.nonzero(has)
-        evidence = self._evidence(giver[column], y[unit, column], trust[unit, column])  # (n, G, K)
-        total = np.broadcast_to(exact(np.log(self.prior)), (len(y), *self.prior.shape)).copy()  # (B, G, K)
+    def scores(self, batch: Batch) -> Floats:
+        votes, source = batch.votes, np.minimum(batch.source, len(self.confusion) - 1)
+        unit, column = np.nonzero(votes.has)
+        evidence = self._evidence(source[column], votes.y[unit, column], votes.weight[unit, column])  # (n, G, K)
+        total = np.broadcast_to(exact(np.log(self.prior)), (len(votes.y), *self.prior.shape)).copy()  # (B, G, K)
         np.add.at(total, unit, evidence)
-        others = np.broadcast_to(total[:, None], (len(y), len(asked), *self.prior.shape)).copy()  # (B, A, G, K)
-        at = np.full(y.shape[1], -1, np.int64)
-        at[asked[asked >= 0]] = np.flatnonzero(asked >= 0)
-        own = at[column] >= 0
-        others[unit[own], at[column[own]]] -= evidence[own]
-        return self._answers(np.einsum("bagk,agkl->bagl", _normalised(others), self.confusion[row]))
+        others = np.broadcast_to(total[:, None], (len(total), len(source), *self.prior.shape)).copy()  # (B, R, G, K)
+        others[unit, column] -= evidence  # their own
+        return self._answers(np.einsum("bagk,agkl->bagl", _normalised(others), self.confusion[source]))
 
-    def votes(self, targets: Targets, visible: NDArray[np.bool_]) -> Floats:
-        """Scores (N, C) of single votes, each from the visible ones (N,) of everybody else on its unit."""
+    def votes(self, sample: Sample) -> Floats:
+        targets = sample.targets
+        visible = np.zeros(len(targets), np.bool_) if sample.visible is None else sample.visible
         evidence = self._evidence(targets.annotator, targets.y, targets.weight) * visible[:, None, None]
         used, place = np.unique(targets.unit, return_inverse=True)
         total = np.zeros((len(used), *self.prior.shape))
         np.add.at(total, place, evidence)
         believed = _normalised(exact(np.log(self.prior)) + total[place] - evidence)
         return self._answers(np.einsum("ngk,ngkl->ngl", believed, self.confusion[targets.annotator]))
+
+    def arrays(self) -> Arrays:
+        return {"gaps.prior": self.prior, "gaps.confusion": self.confusion}
+
+    def widened(self, people: int) -> LatentClasses:
+        return replace(self, confusion=rows_for(self.confusion, people))
 
     def _evidence(self, giver: Codes, y: NDArray[np.floating], trust: NDArray[np.floating]) -> Floats:
         """What each vote says of the latent values: (n, G, K), in nats."""
@@ -79,6 +76,27 @@ class LatentClasses:
     def _answers(self, p: Floats) -> Floats:
         """Probabilities of given values (..., G, K) as scores (..., C)."""
         return to_scores(self.space, p[..., 0, :] if self.space.kind is ValueKind.CLASS else p[..., 1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Others(BaseModel):
+    """The base model; its strength is `LadderConfig.confusion_strength`."""
+
+    name: ClassVar[str] = "others"
+    title: ClassVar[str] = "The others’ labels"
+    weight: ClassVar[float] = 0.0
+    weight_observed: ClassVar[float] = 0.28
+    reads_content: ClassVar[bool] = False
+    reads_votes: ClassVar[bool] = True
+
+    def fit(self, sample: Sample, start: Fitted | None = None) -> LatentClasses:
+        return fit_latent(sample.targets, sample.people, sample.config.confusion_strength)
+
+    def from_arrays(self, stored: Stored) -> LatentClasses | None:
+        part = stored.arrays
+        if "gaps.prior" not in part:
+            return None
+        return LatentClasses(space=stored.space, prior=part["gaps.prior"], confusion=part["gaps.confusion"])
 
 
 def fit_latent(targets: Targets, annotators: int, strength: float) -> LatentClasses:

@@ -1,4 +1,4 @@
-"""Rung `factors`: leanings that annotators share, found in votes and read off the votes that a unit already has.
+"""Latent factors that annotators share, found in votes and read off the votes that a unit already has.
 
     s[b, a] = s0[b, a] + e[b, a] W[a],      W[a] = Q + R[a],      e ~ N(0, I),   Q, R ~ N(0, I / precision)
 
@@ -10,7 +10,7 @@ mode under its prior given its votes, by Newton's method, so that few votes move
 
 An annotator's own vote on a unit never moves their own e there. The votes of a unit lie in up to `BLOCKS` blocks; for
 each block a mode is found without its votes, and one more step from there takes all votes but the annotator's own. What
-is taken out is taken out exactly (`latent.exact`), and the cost grows with the votes, not with their square.
+is taken out is taken out exactly (`others.exact`), and the cost grows with the votes, not with their square.
 
 Shape legend: B units, R rows of answers, P known annotators (arrays have P + 1 rows, the last for anybody unknown),
 n given votes, J modes of a unit (one a block, and one by all votes), K factors, C classes, N votes.
@@ -18,21 +18,33 @@ n given votes, J modes of a unit (one a block, and one by all votes), K factors,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
 
+from model.base_models.base import (
+    Arrays,
+    BaseModel,
+    Batch,
+    Codes,
+    Fitted,
+    Flags,
+    Floats,
+    Sample,
+    Stored,
+    Tuned,
+    rows_for,
+)
+from model.base_models.others import exact
 from model.data.dataset import Targets
+from model.data.scores import loss_and_slope, losses, to_probabilities, to_scores
 from model.data.spaces import Space, ValueKind
-from model.ensemble.given import GivenVotes
-from model.ensemble.latent import exact
-from model.ensemble.scores import loss_and_slope, to_probabilities, to_scores
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 FACTORS = 3
 PRECISIONS = (300.0, 100.0, 30.0)  # to pick from
 BLOCKS = 8
@@ -42,31 +54,30 @@ _CLIMB = {"maxiter": 80, "ftol": 1e-6}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Factors:
-    """The fitted rung of one control."""
+class FittedFactors(Fitted):
+    """The factors of one control."""
 
     space: Space
     weight: Floats  # (P + 1, K, C) W; the last row is Q
 
-    def scores(self, base: Floats, votes: GivenVotes, source: Codes) -> Floats:
-        """Scores (B, R, C) from those by content alone and the votes on the units; `source` (R,) is whose W answers.
-
-        Row r of `base` is the giver of column r of the votes; the last row gave nothing.
-        """
+    def scores(self, batch: Batch) -> Floats:
+        votes, base = batch.votes, batch.stacked
+        assert base is not None, "factors start from what the stack says of content"
         unit, column = np.nonzero(votes.has)
-        weight = self.weight[source]  # (R, K, C)
+        weight = self.weight[np.minimum(batch.source, len(self.weight) - 1)]  # (R, K, C)
         if not len(unit):
             return self._kept_off_certainty(base)
         whole, without = _modes(
             self.space, unit, weight[column], base[unit, column], votes.y[unit, column],
             votes.weight[unit, column].astype(np.float64), len(base),
         )
-        e = np.repeat(whole[:, None], len(source), 1)  # (B, R, K)
+        e = np.repeat(whole[:, None], len(weight), 1)  # (B, R, K)
         e[unit, column] = without
         return self._kept_off_certainty(base + np.einsum("brk,rkc->brc", e, weight))
 
-    def votes(self, targets: Targets, visible: NDArray[np.bool_], base: Floats) -> Floats:
-        """Scores (N, C) of single votes, each from the visible ones (N,) of everybody else on its unit."""
+    def votes(self, sample: Sample) -> Floats:
+        targets, base = sample.targets, _stacked(sample)
+        visible = np.zeros(len(targets), np.bool_) if sample.visible is None else sample.visible
         used, place = np.unique(targets.unit, return_inverse=True)
         weight = self.weight[targets.annotator]  # (N, K, C)
         whole, without = _modes(
@@ -77,13 +88,64 @@ class Factors:
         e[visible] = without
         return self._kept_off_certainty(base + np.einsum("nk,nkc->nc", e, weight))
 
+    def arrays(self) -> Arrays:
+        return {"gaps.factors": self.weight}
+
+    def widened(self, people: int) -> FittedFactors:
+        return replace(self, weight=rows_for(self.weight, people))
+
     def _kept_off_certainty(self, scores: Floats) -> Floats:
         return to_scores(self.space, to_probabilities(self.space, scores))
 
 
+def _stacked(sample: Sample) -> Floats:
+    assert sample.stacked is not None, "factors start from what the stack says of content"
+    return sample.stacked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factors(BaseModel):
+    """The base model."""
+
+    precision: float = PRECISIONS[0]  # `tuned` finds that of `PRECISIONS` that serves the first fold best
+
+    name: ClassVar[str] = "factors"
+    title: ClassVar[str] = "Latent factors, from the others’ labels"
+    weight: ClassVar[float] = 0.0
+    weight_observed: ClassVar[float] = 0.3
+    reads_content: ClassVar[bool] = True
+    reads_votes: ClassVar[bool] = True
+    on_stack: ClassVar[bool] = True
+
+    def fit(self, sample: Sample, start: Fitted | None = None) -> FittedFactors:
+        return fit_factors(
+            sample.targets, _stacked(sample), sample.people, self.precision, sample.config.seed,
+            start if isinstance(start, FittedFactors) else None,
+        )
+
+    def tuned(self, sample: Sample, views: Sequence[Flags | None], earlier: Fitted | None) -> Tuned:
+        """The precision that foretells the votes of the first fold best under the last view, and the fits of all."""
+        if not sample.folds or not views:
+            return Tuned(model=self, without={})
+        fold, tried = sample.folds[0], [Factors(precision=each) for each in PRECISIONS]
+        first = [model.fit(sample.without(fold)) for model in tried]
+        shown = sample.to_score().seeing(views[-1]).of(fold)
+        lost = [float(losses(sample.targets.space, each.votes(shown), shown.targets.y) @ shown.targets.weight)
+                for each in first]
+        best = int(np.argmin(lost))
+        model, start = tried[best], first[best]
+        others = {each: model.fit(sample.without(each), start) for each in sample.folds[1:]}
+        return Tuned(model=model, without={fold: start, **others}, start=start)
+
+    def from_arrays(self, stored: Stored) -> FittedFactors | None:
+        if "gaps.factors" not in stored.arrays:
+            return None
+        return FittedFactors(space=stored.space, weight=stored.arrays["gaps.factors"])
+
+
 def fit_factors(
-    targets: Targets, base: Floats, annotators: int, precision: float, seed: int, start: Factors | None = None
-) -> Factors:
+    targets: Targets, base: Floats, annotators: int, precision: float, seed: int, start: FittedFactors | None = None
+) -> FittedFactors:
     """Fit on votes and their out-of-sample scores from content, (N, C); those of somebody anonymous are left out.
 
     `start`, of other votes or another precision, only makes it faster.
@@ -118,7 +180,7 @@ def fit_factors(
         begin[sizes[0] :] = np.concatenate([start.weight[-1].ravel(), (start.weight[:-1] - start.weight[-1]).ravel()])
     found = minimize(objective, begin, jac=True, method="L-BFGS-B", options=_CLIMB).x
     _, q, r = parts(found)
-    return Factors(space=targets.space, weight=np.concatenate([q + r, q[None]]))
+    return FittedFactors(space=targets.space, weight=np.concatenate([q + r, q[None]]))
 
 
 def _sums(code: Codes, codes: int) -> sparse.csr_array:

@@ -1,14 +1,14 @@
-"""The two naive rungs: annotator prior, pooled content + annotator bias."""
+"""The two naive base models: annotator prior, pooled content + annotator bias."""
 
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
+from model.base_models.pooled import fit_pooled
+from model.base_models.prior import fit_prior
+from model.data import scores as s
 from model.data.dataset import Targets
 from model.data.spaces import MultipleChoice, SingleChoice
-from model.ensemble import scores as s
-from model.ensemble.pooled import fit_pooled
-from model.ensemble.prior import fit_prior
 
 SINGLE, MULTIPLE = SingleChoice(("a", "b", "c")), MultipleChoice(("p", "q"))
 
@@ -73,10 +73,10 @@ def test_pooled_recovers_content_and_leniency(space):
     u = rng.random((len(p), 1 if space is SINGLE else classes))
     y = np.eye(3)[(np.cumsum(p, -1) < u).sum(-1)] if space is SINGLE else u < p
     model = fit_pooled(features, _targets(space, unit, annotator, y), people, 1.0)
-    found = s.to_probabilities(space, model.votes(features, _targets(space, unit, annotator, y)))
+    found = s.to_probabilities(space, model.of_votes(features, _targets(space, unit, annotator, y)))
     assert np.abs(found - p).mean() < 0.05
     np.testing.assert_allclose(
-        model.scores(features)[unit, annotator], model.votes(features, _targets(space, unit, annotator, y))
+        model.of_units(features)[unit, annotator], model.of_votes(features, _targets(space, unit, annotator, y))
     )
     assert model.bias.shape == (people + 1, classes)
 
