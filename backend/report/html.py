@@ -27,8 +27,8 @@ def environment() -> Environment:
         lstrip_blocks=True, auto_reload=False,
     )
     made.filters.update(
-        number=words.number, decimal=words.decimal, percent=words.percent, seconds=words.seconds, moment=words.moment,
-        day=words.day, cell=cell, time=time, short=words.shortened,
+        number=words.number, decimal=words.decimal, evidence=words.evidence, percent=words.percent,
+        seconds=words.seconds, moment=words.moment, day=words.day, cell=cell, time=time, short=words.shortened,
         breaking=breaking,
     )
     made.globals["say_calibration"] = calibration

@@ -34,6 +34,13 @@ def percent(value: float | None, digits: int = 0) -> str:
     return f"{decimal(value * 100, digits)}{_NARROW}%" if value is not None and math.isfinite(value) else DASH
 
 
+def evidence(log_odds: float | None) -> str:
+    """Log-odds in nats as a word: "strong" from ten to one on, "fair" from even odds on, "slight" below."""
+    if log_odds is None or not math.isfinite(log_odds):
+        return DASH
+    return "strong" if log_odds >= math.log(10.0) else "fair" if log_odds >= 0.0 else "slight"
+
+
 def seconds(value: float | None) -> str:
     """A duration, short."""
     if value is None or not math.isfinite(value):

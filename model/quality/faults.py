@@ -83,6 +83,7 @@ class Findings:
     expected_share: Floats  # (A,) its share if they answered as annotators usually do on these units
     drift: Drift | None  # None where the votes have no times
     belief: Floats  # (N, C) what is thought of each vote's unit without the vote
+    table: Floats  # (A, C, C) [annotator, what the others say, given] votes on shared tasks: `hard_table`
     fitted: Aggregate
 
     def of(self, fault: Fault) -> list[str]:
@@ -140,7 +141,7 @@ class FaultFinder:
             annotators=answers.annotators, fault=tuple(fault), p_value=p_value, unrelated=unrelated & ~constant,
             habits=tuple(() if quiet else each for quiet, each in zip(hidden, said, strict=True)),
             grounds=ground, against=against, top_class=top, top_share=share, expected_share=expected, drift=moved,
-            belief=belief, fitted=fitted,
+            belief=belief, table=hard, fitted=fitted,
         )
 
 

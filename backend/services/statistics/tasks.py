@@ -134,11 +134,15 @@ def _row(material: Material, subject: Subject, question: int, unrest: Floats, su
 
 def _differing(subject: Subject, row: int) -> DifferingVote:
     why, answers = subject.causes, subject.answers
-    question = int(answers.unit[row])
+    question, who = int(answers.unit[row]), int(answers.annotator[row])
+    given, instead = int(answers.label[row]), int(why.instead[row])
+    times, of = float(why.times[row]), float(why.of[row])
+    if not subject.multiple:  # the very counts that the annotators' page tells habits by
+        habit = subject.judged.faults.table[who, instead]
+        times, of = float(habit[given]), float(habit.sum())
     return DifferingVote(
-        annotator=answers.annotators[answers.annotator[row]], given=subject.said(question, int(answers.label[row])),
-        instead=subject.said(question, int(why.instead[row])), cause=CAUSES[why.vote[row]].value,
-        times=float(why.times[row]), of=float(why.of[row]),
+        annotator=answers.annotators[who], given=subject.said(question, given),
+        instead=subject.said(question, instead), cause=CAUSES[why.vote[row]].value, times=times, of=of,
     )
 
 

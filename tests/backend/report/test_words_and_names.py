@@ -20,6 +20,8 @@ VALUE = Column(name="value", title="Value", help="", read=lambda row, names: row
 @pytest.mark.parametrize("made, expected", [
     (words.number(1234567), "1\u202f234\u202f567"), (words.number(None), "–"), (words.number(float("nan")), "–"),
     (words.decimal(-0.5), "−0.50"), (words.decimal(-0.001), "0.00"), (words.decimal(None), "–"),
+    (words.evidence(4.6), "strong"), (words.evidence(0.0), "fair"), (words.evidence(-0.7), "slight"),
+    (words.evidence(float("-inf")), "–"),
     (words.percent(0.805, 1), "80.5\u202f%"), (words.percent(None), "–"), (words.seconds(2.5), "2.5 s"),
     (words.seconds(59.6), "60 s"), (words.seconds(600), "10 min"), (words.seconds(7200), "2.0 h"),
     (words.moment(datetime(2026, 11, 8, 9, 5, tzinfo=UTC)), "8 Nov 2026, 09:05 UTC"),

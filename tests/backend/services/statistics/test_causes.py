@@ -44,6 +44,10 @@ def test_habits_and_slips_are_named_and_flags_follow(tmp_path: Path) -> None:
     habits = [each for row in rows.values() for each in row.differing if each.cause == "habit"]
     assert all((each.annotator, each.given, each.instead) == (HABIT, "C", "B") for each in habits)
     assert all(0.6 < each.times / each.of < 0.95 for each in habits)
+    people = project.statistics.annotators(KEY)
+    assert people is not None
+    (said,) = next(row for row in people.rows if row.annotator == HABIT).controls["label"].habits
+    assert {(each.times, each.of) for each in habits} == {(said.count, said.of)}, "both pages give the same counts"
     slips = {(row.task, each.annotator) for row in rows.values() for each in row.differing if each.cause == "slip"}
     assert len(slips & SLIPS) >= 4
     flagged = {(row.task, row.annotator): row for row in flags.rows}
