@@ -1,14 +1,16 @@
 """Sets the stage: accounts, the project with its messages, and the simulated annotations, in Label Studio.
 
-The first messages stay unlabelled, so that every annotator's label stream begins with the same ones; of the others each
-simulated annotator has labelled a random part. The annotations come in with the tasks, in one call: Label Studio takes
-a third of a second to store one that is submitted singly. It notes who made each, and Polyvox notes them as imported.
+The first messages of the sample stay unlabelled; of the others each simulated annotator has labelled a random part. In
+Label Studio both alternate at first, so that a person who begins to label soon has messages in common with others.
+The annotations come in with the tasks, in one call: Label Studio takes a third of a second to store one that is
+submitted singly. It notes who made each, and Polyvox notes them as imported.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from demo.client import Account, Client, basic_auth, choice
@@ -54,7 +56,7 @@ def project(client: Client, state: State) -> int:
         maximum_annotations=len(PERSONAS) + 1,  # one more, for the person who looks at the demo
     )
     tasks = tasks_with_annotations(load(), state.annotators)
-    client.import_tasks(number, tasks)
+    client.import_tasks(number, mixed(tasks))
     state.project = number
     state.save()
     return sum(len(task["annotations"]) for task in tasks)
@@ -79,6 +81,18 @@ def tasks_with_annotations(
         {"data": {"text": message.text}, "meta": {"message": message.id}, "annotations": given[message.id]}
         for message in messages
     ]
+
+
+def mixed(tasks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every other task one that nobody has labelled, as long as there are any.
+
+    Whoever labels in order then soon has tasks in common with others, and is soon compared with them.
+    """
+    unlabelled = iter([task for task in tasks if not task["annotations"]])
+    found = []
+    for task in (task for task in tasks if task["annotations"]):
+        found += [task, *islice(unlabelled, 1)]
+    return [*found, *unlabelled]
 
 
 def connect(client: Client, state: State, polyvox_url: str) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from demo.client import Account, choice
+from demo.greeting import COMMON
 from demo.personas import PERSONAS
 from demo.sample import CONTROL, LABELS, OBJECT, load
-from demo.stage import LABELLED_EACH, OPEN_MESSAGES, tasks_with_annotations
+from demo.stage import LABELLED_EACH, OPEN_MESSAGES, mixed, tasks_with_annotations
 from demo.watch import differences, is_delivered
 
 
@@ -36,6 +37,14 @@ def test_everybody_labels_a_part_and_the_first_messages_stay_open() -> None:
 
 def test_the_same_tasks_are_made_every_time() -> None:
     assert tasks_with_annotations(load(), ANNOTATORS) == tasks_with_annotations(load(), ANNOTATORS)
+
+
+def test_whoever_labels_in_order_soon_has_messages_in_common_with_others() -> None:
+    tasks = tasks_with_annotations(load(), ANNOTATORS)
+    order = mixed(tasks)
+    assert sorted(task["meta"]["message"] for task in order) == sorted(task["meta"]["message"] for task in tasks)
+    assert sum(bool(task["annotations"]) for task in order[:12]) == 6
+    assert sum(bool(task["annotations"]) for task in order[:30]) >= COMMON, "the second greeting compares"
 
 
 class Tasks:
