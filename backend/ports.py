@@ -66,7 +66,8 @@ class TaskStore(Protocol):
         Earlier revisions of votes stay in the history. Annotations that a snapshot lacks are marked deleted.
         """
     def mark_dirty(self, project: str, task_ids: Iterable[int]) -> None:
-        """One durable write; a task that is marked already gets a new sequence number."""
+        """One write that survives a killed process; a task that is marked already gets a new sequence number. (After a
+        power cut the comparison at the start finds what a mark stood for.)"""
     def dirty(self, project: str, limit: int) -> list[tuple[int, int]]:
         """(task id, sequence number), oldest first."""
     def clear_dirty(self, project: str, cleared: Iterable[tuple[int, int]]) -> None:

@@ -4,6 +4,9 @@ gunicorn looks after the processes (start, signals, restarts); Waitress takes co
 and hands whole ones to the threads. gunicorn's own threaded worker gives a thread to whoever connects: eight clients
 that never finish their request stop it.
 
+An annotator's Submit waits for /webhook, so what is that light has threads of its own beside the common ones, all of
+which predictions can hold for as long as encoding takes.
+
 What a client may take its time for is limited on a monotonic clock, in total and not from one byte to the next:
 the head and the body of a request, the pause between two requests, and reading the answer.
 
@@ -17,6 +20,7 @@ import json
 import logging
 import os
 import resource
+import sys
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -32,6 +36,9 @@ from waitress.task import ErrorTask, ThreadedTaskDispatcher
 MOST_CONNECTIONS = 8000  # or half of the files that the process may open
 HEAD_BYTES = 64 * 1024
 LAST_ANSWERS_S = 3.0  # for answers under way when somebody presses Ctrl-C
+LIGHT = frozenset({"/webhook", "/health"})
+LIGHT_THREADS = 2
+SWITCH_S = 0.0005  # a thread that computes gives way so soon; by default a webhook waits 5 ms after each statement
 LOOP_S = 0.5  # how often the loop looks at the clock while nothing happens
 LIMITS_S: Mapping[str, float] = MappingProxyType({
     "head": 10.0,  # from connecting, or from the first byte of a later request, to the end of its headers
@@ -99,7 +106,17 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
     """Waitress' server, which closes what is overdue."""
 
     channel_class = Channel
+    light: ThreadedTaskDispatcher | None = None
     _next_look = 0.0
+
+    def add_task(self, task: Channel) -> None:
+        """Called when a request has arrived whole: gives it to the threads that it is for."""
+        light = self.light
+        path = getattr(task.requests[0], "path", "")  # what is no HTTP has none
+        if light is not None and not light.queue and path in LIGHT:
+            light.add_task(task)
+        else:
+            self.task_dispatcher.add_task(task)
 
     def readable(self) -> bool:
         """Called at every turn of the loop; looks at all connections about once a second."""
@@ -123,8 +140,10 @@ class FrontWorker(Worker):  # type: ignore[misc]
         # It warns once for each request that waits for a thread: a log that anybody could fill, and whose reader, where
         # it falls behind, would hold all threads.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-        dispatcher = ThreadedTaskDispatcher()
+        sys.setswitchinterval(SWITCH_S)
+        dispatcher, light = ThreadedTaskDispatcher(), ThreadedTaskDispatcher()
         dispatcher.set_thread_count(self.cfg.threads)
+        light.set_thread_count(LIGHT_THREADS)
         channels: dict[int, Any] = {}
         adjustments = Adjustments(
             sockets=[each.sock for each in self.sockets], connection_limit=_most_connections(), cleanup_interval=1,
@@ -136,6 +155,8 @@ class FrontWorker(Worker):  # type: ignore[misc]
                    sockinfo=(each.sock.family, each.sock.type, each.sock.proto, each.sock.getsockname()))
             for each in self.sockets
         ]
+        for server in servers:
+            server.light = light
         try:
             while self.alive and os.getppid() == self.ppid:
                 self._turn(channels)
@@ -146,7 +167,8 @@ class FrontWorker(Worker):  # type: ignore[misc]
             self._finish(channels, LAST_ANSWERS_S)
             raise
         finally:
-            dispatcher.shutdown(timeout=0)
+            for each in (dispatcher, light):
+                each.shutdown(timeout=0)
             wasyncore.close_all(channels, ignore_all=True)
 
     def _finish(self, channels: dict[int, Any], seconds: float) -> None:

@@ -12,6 +12,7 @@ from backend import records
 from backend.store.engine import Database, chunks, from_us, id_of, optional_time, optional_us, project_id, to_us
 from backend.store.schema import deliveries, own_predictions, shown
 
+AT_ONCE = 500  # own predictions that are written in one transaction, so that webhooks need not wait for all of them
 _REMEMBERED = 100_000  # tasks that are known to be remembered
 
 
@@ -74,19 +75,15 @@ class SqlDeliveryStore:
     def set_own(self, project: str, predictions: Iterable[records.OwnPrediction]) -> None:
         """Raises NotFound."""
         newest = {(prediction.task_id, prediction.annotator): prediction for prediction in predictions}
-        with self._db.write() as connection:
-            row_id = project_id(connection, project)
-            rows = [
-                {
-                    "project_id": row_id,
-                    "task_id": prediction.task_id,
-                    "annotator": prediction.annotator,
-                    "version": prediction.version,
-                    "digest": prediction.digest,
-                }
-                for prediction in newest.values()
-            ]
-            self._db.upsert(connection, own_predictions, rows)
+        ordered = list(newest.values())
+        for begin in range(0, len(ordered), AT_ONCE):
+            with self._db.write() as connection:
+                row_id = project_id(connection, project)
+                self._db.upsert(connection, own_predictions, [
+                    {"project_id": row_id, "task_id": each.task_id, "annotator": each.annotator,
+                     "version": each.version, "digest": each.digest}
+                    for each in ordered[begin : begin + AT_ONCE]
+                ])
 
     def remember_shown(self, project: str, task_ids: Iterable[int], *, at: datetime) -> None:
         """Raises NotFound."""

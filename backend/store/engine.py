@@ -1,21 +1,25 @@
 """Opens the database and hands out the two kinds of transactions, `read` and `write`.
 
-SQLite runs in WAL mode with `synchronous=FULL`: a commit returns after its bytes were synced, so a dirty mark that a
-webhook was answered for survives a killed process and a power cut alike (NORMAL would survive the former only; the
-price is one sync per commit, 0.1 ms on an SSD, and bulk work is one commit). A write begins with `BEGIN IMMEDIATE`: it
-waits for its turn (`busy_timeout`) instead of failing half-way when another process wrote since it began to read.
-PostgreSQL has these properties by default, except that each statement of a transaction would see what was committed
-meanwhile: `read` asks for REPEATABLE READ there. Writers of one project take turns by locking its row.
+SQLite runs in WAL mode. A commit survives a killed process. With `synchronous=FULL`, the default here, it returns after
+its bytes were synced, and so survives a power cut too; all commits before it do as well. `write(synced=False)` leaves
+that to the next synced commit, checkpoint or the system: a sync takes as long as the disk likes, and everybody who
+wants to write waits for it. It is for what Label Studio tells again when it is asked (marks of tasks, tasks, votes: the
+comparison after a start finds what a power cut took, since commits are lost in order, the last one first) and for signs
+of life of jobs. A write begins with `BEGIN IMMEDIATE`: it waits for its turn (`turns`) instead of failing half-way when
+another process wrote since it began to read. PostgreSQL has these properties by default, and syncs every commit, except
+that each statement of a transaction would see what was committed meanwhile: `read` asks for REPEATABLE READ there.
+Writers of one project take turns by locking its row.
 """
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, Engine, Table, bindparam, create_engine, event, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -26,8 +30,10 @@ from backend.errors import NotFound, SettingsError
 from backend.ports import Clock
 from backend.store.patience import left_ms
 from backend.store.schema import projects
+from backend.store.turns import Turns, begin
 
 BUSY_TIMEOUT_MS = 30_000
+_NORMAL, _FULL = 1, 2  # of SQLite's `synchronous`
 Id = TypeVar("Id", int, str)
 # Statements of every request are built once: that takes longer than the database takes to answer them.
 _ID = select(projects.c.id).where(projects.c.key == bindparam("key"))
@@ -69,8 +75,10 @@ class Database:
 
     def __init__(self, engine: Engine, clock: Clock, *, seconds: Callable[[], float] = time.monotonic) -> None:
         self.engine = engine
+        self._turns = Turns() if engine.dialect.name == "sqlite" else None
         self._write_engine = engine.execution_options(polyvox_write=True)
-        one_state = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        self._unsynced_engine = engine.execution_options(polyvox_write=True, polyvox_synced=False)
+        one_state = {} if self._turns is not None else {"isolation_level": "REPEATABLE READ"}
         self._read_engine = engine.execution_options(**one_state)
         self.clock = clock
         self.seconds = seconds
@@ -82,10 +90,13 @@ class Database:
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """A transaction that commits as a whole at the end of the block, or not at all."""
-        with self._write_engine.begin() as connection:
-            if self.engine.dialect.name != "sqlite" and (wait_ms := left_ms(BUSY_TIMEOUT_MS)) < BUSY_TIMEOUT_MS:
+    def write(self, *, synced: bool = True) -> Iterator[Connection]:
+        """A transaction that commits as a whole at the end of the block, or not at all; not inside another one of the
+        same thread. `synced`: it survives a power cut from then on."""
+        engine = self._write_engine if synced else self._unsynced_engine
+        wait_ms = left_ms(BUSY_TIMEOUT_MS)
+        with nullcontext() if self._turns is None else self._turns.mine(wait_ms / 1000), engine.begin() as connection:
+            if self._turns is None and wait_ms < BUSY_TIMEOUT_MS:
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait_ms}")
             yield connection
 
@@ -161,9 +172,23 @@ def _prepare_sqlite(dbapi_connection: Any, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    write = connection.get_execution_options().get("polyvox_write", False)
-    wait_ms = left_ms(BUSY_TIMEOUT_MS)
-    if connection.info.get("wait_ms", BUSY_TIMEOUT_MS) != wait_ms:
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={wait_ms}")
-        connection.info["wait_ms"] = wait_ms
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+    options, wait_ms = connection.get_execution_options(), left_ms(BUSY_TIMEOUT_MS)
+    if not options.get("polyvox_write", False):
+        _set(connection, "busy_timeout", wait_ms)
+        connection.exec_driver_sql("BEGIN")
+        return
+    _set(connection, "synchronous", _FULL if options.get("polyvox_synced", True) else _NORMAL)
+    _set(connection, "busy_timeout", 0)
+    if not begin(_driver(connection), wait_ms / 1000):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # raises what the driver raises, as SQLAlchemy's error
+
+
+def _set(connection: Connection, pragma: str, value: int) -> None:
+    """Without SQLAlchemy's overhead, since every transaction does it; not at all where it is so already."""
+    if connection.info.get(pragma) != value:
+        _driver(connection).execute(f"PRAGMA {pragma}={value}").close()
+        connection.info[pragma] = value
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    return cast(sqlite3.Connection, connection.connection.driver_connection)

@@ -69,17 +69,28 @@ class SqlJobStore:
     def claim(
         self, owner: str, *, lease_s: float, kinds: Sequence[JobKind] | None = None, job_id: str | None = None
     ) -> records.Job | None:
-        """See `ports.JobStore`."""
+        """See `ports.JobStore`. Every lane asks twice a second, so the turn to write is taken only where there is
+        something to do: a process that is nice may hold it for long, and webhooks wait."""
         for _ in range(_COLLISIONS):
+            leases_hold = self._leases_hold(lease_s)
+            if not self._anything(kinds, job_id):
+                return None
             try:
                 with self._db.write() as connection:
                     now = self._db.now_us()
-                    if self._leases_hold(lease_s):
+                    if leases_hold:
                         self._take_back(connection, _silent(now), now, error=_SILENT)
                     return self._take(connection, owner, now, round(lease_s * 1_000_000), kinds, job_id)
             except IntegrityError:
                 continue  # somebody else began a job of the same kind and project in the same moment
         return None
+
+    def _anything(self, kinds: Sequence[JobKind] | None, job_id: str | None) -> bool:
+        """Whether a claim may find a job, or one whose process is gone."""
+        now = self._db.now_us()
+        found = select(jobs.c.id).where(_open(now, kinds, job_id) | _silent(now)).limit(1)
+        with self._db.read() as connection:
+            return connection.execute(found).first() is not None
 
     def _leases_hold(self, lease_s: float) -> bool:
         """False for the length of a lease after the clock was set forward: all leases look as if they were over, and
@@ -92,7 +103,8 @@ class SqlJobStore:
         """See `ports.JobStore`."""
         now = self._db.now_us()
         lease_until = now + round(lease_s * 1_000_000)
-        return self._change(job_id, owner, {"progress": progress, "note": note, "lease_until": lease_until})
+        values = {"progress": progress, "note": note, "lease_until": lease_until}
+        return self._change(job_id, owner, values, synced=False)
 
     def finish(self, job_id: str, owner: str, *, figures: Mapping[str, Any]) -> None:
         """Does nothing when the job is not ours any more: whoever has it now will report."""
@@ -243,22 +255,8 @@ class SqlJobStore:
         self, connection: Connection, owner: str, now: int, lease_us: int, kinds: Sequence[JobKind] | None,
         job_id: str | None,
     ) -> records.Job | None:
-        other = jobs.alias("other")
-        same_runs = exists().where(
-            other.c.project == jobs.c.project, other.c.kind == jobs.c.kind, other.c.state == JobState.RUNNING.value
-        )
-        due = (
-            select(jobs)
-            .where(jobs.c.state == JobState.QUEUED.value, jobs.c.not_before <= now, ~same_runs)
-            .order_by(*_TURN)
-            .limit(1)
-            .with_for_update(skip_locked=True)
-        )
-        if kinds is not None:
-            due = due.where(jobs.c.kind.in_([kind.value for kind in kinds]))
-        if job_id is not None:
-            due = due.where(jobs.c.id == job_id)
-        row = connection.execute(due).first()
+        due = select(jobs).where(_open(now, kinds, job_id)).order_by(*_TURN).limit(1)
+        row = connection.execute(due.with_for_update(skip_locked=True)).first()
         if row is None:
             return None
         connection.execute(
@@ -279,18 +277,32 @@ class SqlJobStore:
         assert taken is not None
         return _job(taken)
 
-    def _change(self, job_id: str, owner: str, values: dict[str, Any], *, requeue: bool = False) -> bool:
+    def _change(
+        self, job_id: str, owner: str, values: dict[str, Any], *, requeue: bool = False, synced: bool = True
+    ) -> bool:
         """Change a running job of ours; False when it is not."""
         ours = (jobs.c.id == job_id) & (jobs.c.lease_owner == owner) & (jobs.c.state == JobState.RUNNING.value)
         changes: dict[str, Any] = dict(values)
         if requeue:
             changes["slot"] = "queued:" + jobs.c.kind + ":" + jobs.c.project
-        with self._db.write() as connection:
+        with self._db.write(synced=synced) as connection:
             return connection.execute(update(jobs).where(ours).values(changes)).rowcount == 1
 
     @staticmethod
     def _row(connection: Connection, job_id: str) -> Row[Any] | None:
         return connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
+
+
+def _open(now: int, kinds: Sequence[JobKind] | None, job_id: str | None) -> ColumnElement[bool]:
+    """Jobs that are due, and of whose kind and project none runs; of these kinds, or this one."""
+    other = jobs.alias("other")
+    same_runs = exists().where(
+        other.c.project == jobs.c.project, other.c.kind == jobs.c.kind, other.c.state == JobState.RUNNING.value
+    )
+    found = (jobs.c.state == JobState.QUEUED.value) & (jobs.c.not_before <= now) & ~same_runs
+    if kinds is not None:
+        found &= jobs.c.kind.in_([kind.value for kind in kinds])
+    return found if job_id is None else found & (jobs.c.id == job_id)
 
 
 def _silent(now: int) -> ColumnElement[bool]:

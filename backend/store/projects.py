@@ -147,7 +147,7 @@ class SqlProjectStore:
             connection.execute(update(projects).values(reread_wanted=self._db.now_us()))
 
     def _change(self, key: str, values: Mapping[str, Any]) -> None:
-        with self._db.write() as connection:
+        with self._db.write(synced=False) as connection:
             row_id = project_id(connection, key)
             connection.execute(update(projects).where(projects.c.id == row_id).values(values))
 

@@ -29,7 +29,7 @@ class SqlTaskStore:
         newest = {snapshot.task.id: snapshot for snapshot in snapshots}
         if not newest:
             return 0
-        with self._db.write() as connection:
+        with self._db.write(synced=False) as connection:
             row_id = project_id(connection, project, lock=True)
             run = TakeOver(self._db, connection, row_id)
             changed = sum(run.batch([newest[task_id] for task_id in ids]) for ids in chunks(sorted(newest), 200))
@@ -41,7 +41,7 @@ class SqlTaskStore:
         ids = sorted(set(task_ids))
         if not ids:
             return
-        with self._db.write() as connection:
+        with self._db.write(synced=False) as connection:
             marks.mark(self._db, connection, project_id(connection, project), ids)
 
     def dirty(self, project: str, limit: int) -> list[tuple[int, int]]:
@@ -58,7 +58,7 @@ class SqlTaskStore:
     def clear_dirty(self, project: str, cleared: Iterable[tuple[int, int]]) -> None:
         """See `ports.TaskStore`."""
         wanted = dict(cleared)
-        with self._db.write() as connection:
+        with self._db.write(synced=False) as connection:
             ours = dirty.c.project_id == project_id(connection, project)
             for ids in chunks(sorted(wanted)):
                 # Read and compare here: one statement per chunk instead of one per mark. The rows stay locked.

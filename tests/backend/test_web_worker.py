@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +20,9 @@ from waitress.adjustments import Adjustments
 from waitress.task import ThreadedTaskDispatcher
 
 from backend import web_worker
+from demo.processes import free_port
 
+ROOT = Path(__file__).resolve().parents[2]
 ASK = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -91,3 +98,59 @@ def test_an_answer_that_ends_during_a_look_stops_nothing() -> None:
     channel: Any = web_worker.Channel.__new__(web_worker.Channel)
     channel.__dict__.update(_phase=("head", 0), _since=0.0, _served=0, requests=Ending(["one"]), request=None)
     assert channel.overdue(5.0) is False
+
+
+SLOW = """
+import sys, time
+from gunicorn.app.base import BaseApplication
+
+def answer(environ, start):
+    if environ["PATH_INFO"] == "/predict":
+        time.sleep(4.0)
+    start("200 OK", [("Content-Length", "2")])
+    return [b"ok"]
+
+class Application(BaseApplication):
+    def load_config(self):
+        for name, value in {"bind": "127.0.0.1:" + sys.argv[1], "worker_class": "backend.web_worker.FrontWorker",
+                            "threads": 3, "loglevel": "warning", "control_socket_disable": True}.items():
+            if name in self.cfg.settings:
+                self.cfg.set(name, value)
+
+    def load(self):
+        return answer
+
+Application().run()
+"""
+
+
+def test_what_is_light_is_answered_while_predictions_hold_all_threads() -> None:
+    port = free_port()
+    server = subprocess.Popen([sys.executable, "-c", SLOW, str(port)], cwd=ROOT)
+    try:
+        until = time.monotonic() + 30.0
+        while _status(port, "/health") != 200:
+            assert time.monotonic() < until, "the server does not begin"
+            time.sleep(0.1)
+        with ThreadPoolExecutor(3) as pool:
+            predicted = [pool.submit(_status, port, "/predict") for _ in range(3)]
+            while _status(port, "/other", 0.5) == 200:  # until all threads predict
+                assert not any(each.done() for each in predicted)
+            assert [_status(port, path) for path in ("/webhook", "/health", "/webhook")] == [200, 200, 200]
+            assert not any(each.done() for each in predicted)
+            assert [each.result() for each in predicted] == [200, 200, 200]
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def _status(port: int, path: str, seconds: float = 10.0) -> int | None:
+    """What a GET is answered with; None where nothing comes in time."""
+    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+    try:
+        asked.request("GET", path)
+        return asked.getresponse().status
+    except OSError:
+        return None
+    finally:
+        asked.close()
