@@ -61,7 +61,7 @@ def report(reader: Reader, store: Store, project: Project, *, mask: bool, label_
     made.add("", "Overview", "_overview", pages.overview(look, overview, {}, beside))
     made.add("annotators", "Annotators", "_annotators",
              pages.annotators(look, people, {}, asked, reader.alike(project.key)))
-    made.add("tasks", "Hardest tasks", "_tasks", pages.tasks(look, tasks, {}, asked))
+    made.add("tasks", "Hardest tasks", "_tasks", pages.tasks(look, tasks, {"list": "hardest"}, asked))
     made.add("divided", "Divided tasks", "_tasks", pages.tasks(look, tasks, {"list": "divided"}, asked))
     made.add("flags", "Flags", "_flags", pages.flags(look, flags, checks, all_of_it, asked))
     made.add("gaps", "Gaps", "_gaps", pages.gaps(look, gaps, overview, people, {}, asked))

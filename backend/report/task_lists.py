@@ -49,7 +49,7 @@ def listed(
     asked: Asked, names: Names, texts: Texts,
 ) -> Listed:
     """What the query string asks for. Raises ClientError for what does not exist."""
-    which = choice(query, "list", LISTS, "hardest")
+    which = choice(query, "list", LISTS, _first(lists))
     if which == "differ":
         return _differ(differing, query, asked, names)
     if which == "all":
@@ -58,6 +58,11 @@ def listed(
         return _filtered(which, lists.divided if lists else (), DIVIDED, ON_PAGE, lambda item: item.row, query, asked,
                          names, texts)
     return _filtered(which, lists.hardest if lists else (), TASKS, ON_PAGE, lambda row: row, query, asked, names, texts)
+
+
+def _first(lists: TaskLists | None) -> str:
+    """The list that is shown where none is asked for: the hardest, unless it is empty and there are divided ones."""
+    return "divided" if lists and lists.divided and not lists.hardest else "hardest"
 
 
 def matching(rows: Sequence[R], task: Callable[[R], int], words: str, texts: Texts) -> list[R]:

@@ -90,3 +90,11 @@ def test_a_project_of_the_same_number_in_a_reset_label_studio_begins_without_fig
     client.services.store.projects.ensure("7.1774288000", title="Another", label_config=CONFIG)
     assert "There are no figures of this project yet" in page(client, "overview")
     assert RTL not in page(client, "annotators")
+
+
+def test_where_it_can_be_told_of_no_task_why_votes_differ_the_divided_ones_come_first(client):
+    document = client.services.statistics.tasks(KEY)
+    lists = document.controls["label"]
+    assert lists.divided and not lists.hardest, "three votes a task say little"
+    assert "<h2>Most divided tasks</h2>" in page(client, "tasks")
+    assert "<h2>Hardest tasks</h2>" in page(client, "tasks?list=hardest")
