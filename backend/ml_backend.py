@@ -17,14 +17,13 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from label_studio_ml.model import LabelStudioMLBase
 
 from backend.bootstrap import build_services
 from backend.errors import ClientError, NotFound
-from backend.labeling import parse_config
+from backend.labeling.kept import KeptConfigs
 from backend.prediction_names import consensus_version
 from backend.protocol import (
     RELEVANT_ACTIONS,
@@ -67,7 +66,7 @@ class PolyvoxBackend(LabelStudioMLBase):  # type: ignore[misc]  # label_studio_m
         self.services = services or self._services_of_process()
         self._own_project = project_id or ""
         self._own_config = (label_config or "") if self._own_project else ""
-        self._parse: Callable[[str], LabelConfig] = lru_cache(maxsize=64)(parse_config)
+        self._parse: Callable[[str], LabelConfig] = KeptConfigs()
         super().__init__()  # without the config: the base would parse it
 
     @classmethod

@@ -30,11 +30,13 @@ from gunicorn.workers.base import Worker
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask, ThreadedTaskDispatcher
 
 MOST_CONNECTIONS = 8000  # or half of the files that the process may open
 HEAD_BYTES = 64 * 1024
+ACCEPTED = 64  # connections in one turn of the loop
 LAST_ANSWERS_S = 3.0  # for answers under way when somebody presses Ctrl-C
 LIGHT = frozenset({"/webhook", "/health"})
 LIGHT_THREADS = 2
@@ -68,10 +70,23 @@ class _Error(ErrorTask):  # type: ignore[misc]
         self.write(body)
 
 
+class Parser(HTTPRequestParser):  # type: ignore[misc]
+    """One request as it arrives; whatever its head is, it is answered."""
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """As the parent's, which lets the error of an address such as `http://[` through: the connection would be
+        closed without an answer, and the log get a traceback for each."""
+        try:
+            super().parse_header(header_plus)
+        except ValueError as error:
+            raise ParsingError("Bad URI") from error
+
+
 class Channel(HTTPChannel):  # type: ignore[misc]
     """One connection, which knows what it has been waiting for and since when."""
 
     error_task_class = _Error
+    parser_class = Parser
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._phase: tuple[str, int] = ("head", 0)
@@ -93,6 +108,12 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         if self.request is None:
             return ("pause" if self._served else "head"), self._served
         return ("body" if self.request.headers_finished else "head"), self._served
+
+    def send_continue(self) -> None:
+        """As the parent's, but not for a request that has arrived whole, without a body or refused: the parent would
+        wait for more of it, and never answer."""
+        if not self.request.completed:
+            super().send_continue()
 
     def service(self) -> None:
         """As the parent's, in a thread; counted, since all of it may happen between two looks."""
@@ -127,6 +148,15 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
                 if channel.overdue(moment):
                     channel.cancel()
         return bool(super().readable())
+
+    def handle_accept(self) -> None:
+        """As the parent's, which takes one connection in a turn of the loop: a turn looks at all connections, so that
+        thousands at once would take it a time that grows with their square, and others wait for it."""
+        for _ in range(ACCEPTED):
+            before = len(self._map)
+            super().handle_accept()
+            if len(self._map) <= before or len(self._map) >= self.adj.connection_limit:
+                return
 
     def maintenance(self, now: float) -> None:
         """Nothing: the parent calls it by the wall clock, which may jump."""

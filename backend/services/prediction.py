@@ -18,12 +18,13 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from backend.labeling import LabelConfig, in_control_arm, parse_config, task_in_control_arm
+from backend.labeling import LabelConfig, in_control_arm, task_in_control_arm
 from backend.labeling.content import text_of
+from backend.labeling.kept import KeptConfigs
 from backend.ports import Clock, Store
 from backend.prediction_names import consensus_version
 from backend.records import Project, StoredVote
@@ -77,7 +78,7 @@ class Prediction:
         self._clock = clock
         self._seconds = seconds
         self.newcomers = Newcomers(store=store, features=features, registry=registry, settings=settings)
-        self.config = lru_cache(maxsize=32)(parse_config)  # label configs come with each request
+        self.config = KeptConfigs()  # label configs come with each request
         self._kept = KeptAnswers()
         self._together: Together[_Asked, list[TaskPredictions]] = Together(_compute, fits=_fit)
 

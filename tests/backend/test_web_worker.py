@@ -154,3 +154,41 @@ def _status(port: int, path: str, seconds: float = 10.0) -> int | None:
         return None
     finally:
         asked.close()
+
+
+@pytest.mark.parametrize("sent, status", [
+    (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nExpect: 100-continue\r\n\r\n", b"200"),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999999\r\nExpect: 100-continue\r\n\r\n", b"413"),
+    (b"GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n", b"400"),
+    (b"GET http://[::x]/ HTTP/1.1\r\nHost: x\r\n\r\n", b"400"),
+], ids=["expects with nothing to send", "expects with too much to send", "half an address", "an address that is none"])
+def test_a_head_that_is_whole_is_answered(
+    front: tuple[int, Callable[[float], None]], caplog: pytest.LogCaptureFixture, sent: bytes, status: bytes,
+) -> None:
+    port, run = front
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(sent)
+        run(0.5)
+        assert (_read(client) or b"").split(b" ")[1:2] == [status]
+    assert caplog.records == []
+
+
+def test_many_connections_at_once_take_few_turns_of_the_loop(
+    front: tuple[int, Callable[[float], None]], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each turn looks at all connections; one connection a turn is a time that grows with their square."""
+    port, run = front
+    turns, readable = 0, web_worker.Server.readable
+
+    def counted(server: web_worker.Server) -> bool:
+        nonlocal turns
+        turns += 1
+        return readable(server)
+
+    monkeypatch.setattr(web_worker.Server, "readable", counted)
+    with contextlib.ExitStack() as stack:
+        *_, last = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(80)]
+        last.sendall(ASK)
+        while (answer := _read(last)) is None:
+            run(0.01)
+    assert answer.startswith(b"HTTP/1.1 200") and turns < 30

@@ -109,13 +109,14 @@ def _of_answer(request: Sent, answer: Response) -> Iterator[str]:
     if request.method == "HEAD":
         return
     if answer.status_code >= 400:
-        yield from _of_refusal(answer)
+        yield from of_refusal(answer)
     elif answer.is_json:
         json.loads(text, parse_constant=_no_constant)
-        yield from _of_results(request, answer)
+        yield from of_results(request, answer)
 
 
-def _of_refusal(answer: Response) -> Iterator[str]:
+def of_refusal(answer: Response) -> Iterator[str]:
+    """What is wrong with an answer of 4xx: it is JSON with one sentence."""
     about: Any = answer.get_json(silent=True)
     if not isinstance(about, dict) or set(about) != {"error"}:
         yield f"a refusal that is no JSON with a sentence: {answer.get_data(as_text=True):.200}"
@@ -126,7 +127,7 @@ def _of_refusal(answer: Response) -> Iterator[str]:
         yield f"a refusal that is not one sentence: {sentence[:500]!r}"
 
 
-def _of_results(request: Sent, answer: Response) -> Iterator[str]:
+def of_results(request: Sent, answer: Response) -> Iterator[str]:
     """Label Studio drops everything when the number of results is not that of tasks."""
     if request.path == "/predict" and request.method == "POST":
         asked = json.loads(request.body.decode("utf-8-sig"))["tasks"]
