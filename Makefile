@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP_FLAGS := --disable-pip-version-check --quiet
 export PYTHONUNBUFFERED := 1
 
-.PHONY: help demo serve worker test e2e-all check bench bench-crowd chaos audit fuzz format clean
+.PHONY: help demo serve worker test e2e-all check bench bench-crowd chaos soak audit fuzz format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -47,6 +47,10 @@ bench-crowd: .venv/.dev .venv-peers/.runtime ## crowd statistics beside crowd-ki
 chaos: .venv/.dev .venv-label-studio/.runtime ## kill every part at seeded moments, 20 rounds; report in benchmarks/results/
 	@scripts/system-packages.sh
 	$(BIN)/python -m tests.chaos --rounds 20 --out benchmarks/results/chaos.md
+
+soak: .venv/.dev .venv-label-studio/.runtime ## a million bad requests, half an hour of load, hostile clients, every fault (2 to 4 hours)
+	@scripts/system-packages.sh
+	$(BIN)/python -m tests.soak all --out benchmarks/results/soak.md $(SOAK_ARGS)
 
 audit: .venv/.dev ## pinned versions against advisories: make audit ADVISORIES=<OSV file, folder or archive>
 	$(BIN)/python -m scripts.audit $(ADVISORIES)

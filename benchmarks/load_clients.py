@@ -78,7 +78,7 @@ def tasks_there_are() -> int:
 async def annotators(
     servers: Servers, count: int, *, seconds: float, people: int, voted: Callable[[int, int], None],
 ) -> Taken:
-    """`count` clients for `seconds`; `voted(task, who)` hears of each submission that was answered."""
+    """`count` clients for `seconds`; `voted(task, who)` hears of each submission before its webhook is sent."""
     taken = Taken()
     predicts = [predict_body(task) for task in range(tasks_there_are())]
     webhooks = [[webhook_body(task, who + 1) for who in range(people)] for task in range(tasks_there_are())]
@@ -109,8 +109,8 @@ async def annotators(
             await pause(rng, 0.3)
             await timed("noop", rng.choice((predicts[task], webhooks[task][who])))
             await pause(rng, 0.3)
-            await timed("webhook", webhooks[task][who])
             voted(task, who + 1)
+            await timed("webhook", webhooks[task][who])
             await pause(rng, 0.4)
 
     await asyncio.gather(*(annotator(number) for number in range(count)))

@@ -7,14 +7,20 @@ memory of the web process are compared with those before.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import resource
 import socket
 import statistics
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+
+from backend.commands.progress import progress_bar
+from tests.backend.test_serve import free_port, healthy, processes_of, serving, until
+from tests.soak.report import Judged, Part, table
+from tests.soak.watch import watching
 
 BODY = b"POST /predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 SORTS: Mapping[str, bytes] = {
@@ -41,6 +47,8 @@ class Outcome:
     asked: int  # how often /health was asked
     median_s: float
     slowest_s: float
+    slowest_at_s: float  # from the beginning
+    overslept_s: float  # by the process that asks: what the machine kept it from running
     failed: int
     threads: int  # more than before
     files: int
@@ -53,34 +61,72 @@ class Outcome:
         return quick and self.threads <= 0 and self.files <= 0 and self.grown_kb < MOST_KB
 
 
+def run(*, connections: Sequence[int], seconds: float) -> Part:
+    """Every sort in every number against one server; each outcome is printed as it comes."""
+    found, begun = list[Outcome](), time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_port()
+        with serving(Path(folder), port) as process:
+            until(lambda: healthy(port) or process.poll() is not None)
+            pid = web_process(Path(folder))
+            with progress_bar("hostile connections") as tell:
+                for at, (number, sort) in enumerate(product(connections, SORTS)):
+                    tell(at / len(connections) / len(SORTS), f"{number} x {sort}")
+                    found.append(attack(port, pid, sort, connections=number, seconds=seconds))
+            process.terminate()
+            process.wait(60)
+    judged = [Judged.of(f"{of.connections} x {of.sort}: others are answered within {HEALTH_S:g} s and nothing stays",
+                        f"{of.slowest_s * 1000:.0f} ms, {of.failed} failed", f"under {HEALTH_S:g} s, 0 failed", of.held)
+              for of in found]
+    rows = [(of.sort, of.connections, of.asked, *(f"{each * 1000:.0f} ms" for each in (of.median_s, of.slowest_s)),
+             f"{of.slowest_at_s:.0f} s", f"{of.overslept_s * 1000:.0f} ms", of.failed, f"{of.threads:+}",
+             f"{of.files:+}", f"{of.grown_kb / 1024:+.0f} MB") for of in found]
+    head = ("sort", "connections", "/health asked", "median", "slowest", "when", "overslept", "failed", "threads",
+            "files", "memory")
+    return Part.made_now("hostile", judged, seconds=time.monotonic() - begun, tables=[table(head, rows)], about=(
+        f"{', '.join(map(str, connections))} connections of each of {len(SORTS)} sorts for {seconds:g} s each; every "
+        "third drips. /health is asked by a process of its own; *overslept*: the longest that the machine kept this "
+        "process from running meanwhile."))
+
+
+def web_process(folder: Path) -> int:
+    """The one with the most threads: its pool."""
+    return max(processes_of(folder), key=lambda pid: len(list(Path(f"/proc/{pid}/task").iterdir())))
+
+
 def attack(port: int, pid: int, sort: str, *, connections: int, seconds: float) -> Outcome:
     """Hold so many connections of a sort open; `pid` is of the process that serves. Raises OSError."""
     _allow(connections + _ROOM)
-    before, clients, waits, failed = _state(pid), [], [], 0
-    try:
-        begun = time.monotonic()
-        dripped = begun
-        while time.monotonic() < begun + seconds:
-            clients += [_hostile(port, SORTS[sort]) for _ in range(min(50, connections - len(clients)))]
-            if time.monotonic() > dripped + DRIP_S:
-                dripped = time.monotonic()
-                _drip(clients[::3])
-            wait = _health(port)
-            failed += wait is None
-            waits += [] if wait is None else [wait]
-            if len(clients) == connections:
-                time.sleep(0.05)
-    finally:
-        for client in clients:
-            client.close()
+    before, clients = _state(pid), list[socket.socket]()
+    with watching(port) as seen:
+        try:
+            _hold(port, SORTS[sort], clients, connections, seconds)
+        finally:
+            for client in clients:
+                client.close()
     end = time.monotonic() + SETTLE_S
     while (after := _state(pid))["files"] > before["files"] and time.monotonic() < end:
         time.sleep(0.2)
+    waits = seen["waits"]
     return Outcome(
-        sort=sort, connections=len(clients), asked=len(waits) + failed, median_s=statistics.median(waits or [0.0]),
-        slowest_s=max(waits, default=0.0), failed=failed, threads=after["threads"] - before["threads"],
+        sort=sort, connections=len(clients), asked=len(waits) + seen["failed"], failed=seen["failed"],
+        median_s=statistics.median(waits or [0.0]), slowest_s=max(waits, default=0.0),
+        slowest_at_s=seen["slowest_at_s"], overslept_s=seen["overslept_s"],
+        threads=after["threads"] - before["threads"],
         files=after["files"] - before["files"], grown_kb=after["kb"] - before["kb"],
     )
+
+
+def _hold(port: int, begun_with: bytes, clients: list[socket.socket], connections: int, seconds: float) -> None:
+    """Open them, 50 at a time, and drip."""
+    end = time.monotonic() + seconds
+    dripped = time.monotonic()
+    while time.monotonic() < end:
+        clients += [_hostile(port, begun_with) for _ in range(min(50, connections - len(clients)))]
+        if time.monotonic() > dripped + DRIP_S:
+            dripped = time.monotonic()
+            _drip(clients[::3])
+        time.sleep(0.05)
 
 
 def _hostile(port: int, begun: bytes) -> socket.socket:
@@ -96,19 +142,6 @@ def _drip(clients: list[socket.socket]) -> None:
     for client in clients:
         with contextlib.suppress(OSError):  # closed by the server, which is its cure
             client.send(b"a", socket.MSG_DONTWAIT)
-
-
-def _health(port: int) -> float | None:
-    """Seconds on a connection of its own; None where it is not answered."""
-    began = time.monotonic()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10 * HEALTH_S)
-    try:
-        connection.request("GET", "/health")
-        return time.monotonic() - began if connection.getresponse().status == 200 else None
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()
 
 
 def _state(pid: int) -> dict[str, int]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.backend.test_serve import free_port, healthy, processes_of, serving, until
-from tests.soak.__main__ import _listens
-from tests.soak.hostile import attack
+from tests.backend.test_serve import free_port, healthy, serving, until
+from tests.soak.hostile import attack, web_process
 
 
 def test_others_are_answered_and_nothing_stays(tmp_path: Path) -> None:
@@ -14,7 +13,7 @@ def test_others_are_answered_and_nothing_stays(tmp_path: Path) -> None:
     port = free_port()
     with serving(tmp_path, port) as process:
         until(lambda: healthy(port) or process.poll() is not None)
-        pid = max(processes_of(tmp_path), key=_listens)
+        pid = web_process(tmp_path)
         found = [attack(port, pid, sort, connections=number, seconds=2.0)
                  for sort, number in (("body", 16), ("slow reader", 150), ("chunk size", 16))]
     assert [(each.failed, each.threads, max(each.files, 0)) for each in found] == [(0, 0, 0)] * 3
