@@ -78,8 +78,8 @@ ANNOTATORS: tuple[Column[Judged], ...] = (
     Column(name="predicted", title="Predicted right", help="share of votes that the model predicted right, on tasks "
            "that it had not seen", kind="percent", read=_predictability("accuracy"), low_first=True),
     Column(name="learned", title="The model", help="whether it has learned them: learning (too few votes to tell), "
-           "learned (foresees them better than their own habits do), or cannot foresee yet", kind="text", sorts=False,
-           read=lambda item, names: item.figures.foreseen.badge.value
+           "learned (foresees them better than their own habits do, or nearly always), or cannot foresee yet",
+           kind="text", sorts=False, read=lambda item, names: item.figures.foreseen.badge.value
            if item.figures and item.figures.foreseen else ""),
     Column(name="log_loss", title="Log-loss", help="how surprising the votes were to these predictions, in nats: 0 is "
            "sure and right, 0.69 a coin toss; lower is better", kind="decimal", read=_predictability("log_loss")),

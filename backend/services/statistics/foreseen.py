@@ -3,7 +3,8 @@
 Judged on predictions of votes by models that had not seen them (held-out tasks, and cross-validation), against what is
 known without a model: always saying the annotator's commonest label (accuracy), and their label frequencies (log-loss).
 
-    learned             at least `FEWEST` votes, and the interval of one of the two gains lies above 0, of neither below
+    learned             `FEWEST` votes, and the interval of one of the two gains lies above 0, of neither below;
+                        or one label is `ONE_LABEL` of the votes, and the model is not shown to be right less often
     cannot foresee yet  at least `ENOUGH` votes, and not learned
     learning            everything else
 
@@ -32,6 +33,7 @@ from model.quality.questions import encoded
 
 Floats = NDArray[np.float64]
 FEWEST, ENOUGH = 20, 60  # votes
+ONE_LABEL = 0.9  # share of somebody's commonest label that leaves a model little to add
 
 
 def foreseen(subject: Subject) -> list[Foreseen]:
@@ -63,14 +65,15 @@ def _one(
     always = (subject.votes.value[rows] == commonest).astype(np.float64)
     accuracy = wilson_interval(float(right[rows].sum()), float(n))
     more, better = (paired_interval(each, task[rows]) for each in (right[rows] - always, gain[rows]))
-    learned = (more.low > 0.0 or better.low > 0.0) and more.high >= 0.0 and better.high >= 0.0
+    gained = (more.low > 0.0 or better.low > 0.0) and more.high >= 0.0 and better.high >= 0.0
+    learned = gained or (always.mean() >= ONE_LABEL and more.high >= 0.0)
     found = Foreseen(
         badge=Learned.LEARNED if learned else Learned.NOT_YET if n >= ENOUGH else Learned.LEARNING,
         votes=n, needed=ENOUGH, accuracy=Figure(value=accuracy.value, low=accuracy.low, high=accuracy.high),
         usual=label_text(subject.votes.values[commonest]), usual_accuracy=float(always.mean()),
         gain=_figure(more), loss_gain=_figure(better),
     )
-    return replace(found, sentence=_sentence(found, more))
+    return replace(found, sentence=_sentence(found, more, gained=gained))
 
 
 def _learning(votes: int) -> str:
@@ -82,11 +85,13 @@ def _learning(votes: int) -> str:
             f"from {FEWEST} on there is something to say.")
 
 
-def _sentence(found: Foreseen, more: Interval) -> str:
+def _sentence(found: Foreseen, more: Interval, *, gained: bool) -> str:
     accuracy = found.accuracy
     share = (f"right in {_percent(accuracy.value)} [{_percent(accuracy.low, bare=True)}, "
              f"{_percent(accuracy.high, bare=True)}] of {found.votes} votes it had not seen; always saying "
              f"{found.usual} would be right in {_percent(found.usual_accuracy)}")
+    if found.badge is Learned.LEARNED and not gained:
+        return f"Learned: {share}, which leaves little to learn."
     if found.badge is Learned.LEARNED:
         finer = "" if more.low > 0.0 else ", though with probabilities that fit these votes worse"
         return f"Learned: {share}{finer}."

@@ -71,12 +71,14 @@ def test_between_few_and_enough_it_is_learned_or_still_open() -> None:
     assert one.badge is Learned.LEARNING and "too close to tell" in one.sentence
 
 
-def test_a_single_label_with_a_rare_other_is_learned_by_its_probabilities_alone_or_not() -> None:
+def test_somebody_who_nearly_always_gives_one_label_is_not_called_unforeseen() -> None:
     """Always saying Neutral is right in 95 %: no accuracy can be gained, and none is claimed."""
     said = np.where(np.arange(100) % 20 == 0, 0, 1)
     one = judged(said, 0.95, sure=0.9)
-    assert one.badge is Learned.NOT_YET
+    assert one.badge is Learned.LEARNED
+    assert one.sentence.endswith("would be right in 95 %, which leaves little to learn.")
     assert one.gain.value == pytest.approx(0.0, abs=0.06)
+    assert judged(said, 0.7, sure=0.9).badge is Learned.NOT_YET, "a model that is right less often has learned nothing"
 
 
 def test_votes_without_a_prediction_are_not_counted() -> None:
