@@ -18,6 +18,7 @@ from backend.labeling.controls.per_region import PerRegion
 from backend.labeling.controls.ranker import Ranker
 from backend.labeling.markup import Tag, read, walk
 from backend.labeling.objects import OBJECT_TAGS, MediaTag, ObjectTag, Unread, content, defined, read_object
+from backend.labeling.regions import KINDS
 from model.data.numbers import NumberBins, kept
 from model.data.spaces import Space, Value
 from model.data.votes import Votes
@@ -48,6 +49,12 @@ class LabelConfig:
     def control(self, name: str) -> Control | None:
         """The modelled control of this name."""
         return next((control for control in self.controls if control.name == name), None)
+
+    @cached_property
+    def drawing(self) -> dict[str, str]:
+        """Name -> tag of the controls with which regions are drawn that can be compared, learned or not."""
+        declared: list[Control | Unmodelled] = [*self.controls, *self.unmodelled]
+        return {each.name: each.tag for each in declared if each.tag in KINDS.values() and each.name}
 
     @cached_property
     def regional(self) -> dict[str, PerRegion]:

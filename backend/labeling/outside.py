@@ -17,13 +17,13 @@ from backend.labeling.controls import Control
 from backend.labeling.controls.choices import Choices
 from backend.labeling.controls.number import Number
 from backend.labeling.controls.per_region import PerRegion
-from backend.labeling.controls.ranker import Ranker
 from backend.labeling.controls.taxonomy import Taxonomy
 from backend.labeling.written import look_alikes, spelled
 from model.crowd.answers import AnswerMatrix
 from model.crowd.rankings import ranking_agreement
 from model.data.spaces import Space, Value, ValueKind
 from model.data.votes import Votes
+from model.learners.registry import CLASSES, RANKINGS
 from model.quality.agreement import krippendorff_alpha
 
 _NOUNS = {
@@ -40,7 +40,7 @@ def kept_aside(config: LabelConfig, spaces: Mapping[str, Space], votes: Votes) -
     for name in votes.controls:
         mine, control = votes.of_control(name), config.control(name)
         given = np.bincount(mine.value, minlength=len(votes.values))
-        if control is not None and not control.predicted:
+        if control is not None and (control.learner != CLASSES or isinstance(control, PerRegion)):
             compared = _on_regions if isinstance(control, PerRegion) else _ranked
             said = [compared(control, mine)] if len(mine) else []
         else:
@@ -109,7 +109,7 @@ def _ranked(control: Control, votes: Votes) -> str:
             if found.units else "")
     doubled = f"; {found.doubled} that name an item twice cannot be compared" if found.doubled else ""
     lacking = f"; {found.incomplete} of other items than most ranked cannot be compared" if found.incomplete else ""
-    foreseen = (", and not predicted yet: they have buckets" if isinstance(control, Ranker) and control.buckets else
+    foreseen = (", and not predicted yet: they have buckets" if control.learner != RANKINGS else
                 ", and learned by Plackett-Luce scores, not by the network")
     return f"{_count(len(votes))} with '{control.name}' are kept{foreseen}{told}{doubled}{lacking}."
 

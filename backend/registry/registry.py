@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from backend.ports import Clock, Store, utc_now
 from backend.records import Verdict, Version
 from model import checkpoint
-from model.errors import CheckpointError, ModelError
+from model.errors import CheckpointError
 
 if TYPE_CHECKING:
     from model.ensemble.ladder import Judgement, Ladder
@@ -151,7 +151,7 @@ class Registry:
                 yield version
 
     def _load(self, version: Version) -> _Learned | None:
-        from model.ensemble.ladder import Ladder  # torch is loaded by who predicts, not by who asks for a name
+        from model.learners.classes import ClassesLearner
 
         path = version.path
         if not self.usable(version):
@@ -164,7 +164,7 @@ class Registry:
             if learned is not None or (self._damage_is_fresh(path) and not self.usable(version)):
                 return learned
             try:
-                ladder = Ladder.load(self._folder / path, device=self.device)
+                ladder = ClassesLearner().load(self._folder / path, version.figures, device=self.device).ladder
             except (CheckpointError, OSError) as error:
                 log.warning("version %s of project %s cannot be loaded: %s", version.name, version.project, error)
                 self._damaged[path] = self._seconds()
@@ -255,18 +255,20 @@ def _only_audit(folder: Path) -> None:
             each.unlink(missing_ok=True)
 
 
-def _rankings(version: Version) -> dict[str, RankingModel]:
+def _rankings(version: Version) -> Mapping[str, RankingModel]:
     """Control -> model, from the figures of a version; those that are damaged are left out."""
-    from model.ranking_model import RankingModel
+    from model.learners.rankings import RankingsLearner
 
-    stored, found = version.figures.get("rankings"), {}
-    for control, about in (stored if isinstance(stored, Mapping) else {}).items():
-        try:
-            found[str(control)] = RankingModel.from_json(about)
-        except (ModelError, KeyError, TypeError, ValueError):
-            log.warning("the scores of a ranking control of version %s of project %s are damaged; it is not predicted",
-                        version.name, version.project)
-    return found
+    try:
+        learned = RankingsLearner().load(Path(version.path), version.figures)
+    except CheckpointError:
+        log.warning("the rankings of version %s of project %s are damaged; they are not predicted", version.name,
+                    version.project)
+        return {}
+    for _ in learned.damaged:
+        log.warning("the scores of a ranking control of version %s of project %s are damaged; it is not predicted",
+                    version.name, version.project)
+    return learned.models
 
 
 def _folder_name(project: str) -> str:

@@ -11,9 +11,9 @@ from datetime import datetime
 
 from backend.errors import LabelConfigError
 from backend.labeling import parse_config
-from backend.labeling.controls.ranker import Ranker
 from backend.records import Job, JobKind, JobState, SyncState, Version, VoteCounts
 from backend.settings import Settings
+from model.learners.registry import CLASSES, RANKINGS
 
 JOB_SHOULD_START_S = 60.0  # a due job that waits longer has nobody to run it
 START_WORKER = "start a job process with `python -m backend worker`."
@@ -158,12 +158,13 @@ def of_config(xml: str) -> tuple[list[str], list[str]]:
     left_out = [each.reason for each in config.unmodelled]
     left_out += [
         f"Ranker '{each.name}' is predicted from rankings alone, not from what its items show."
-        if isinstance(each, Ranker) and each.scored else
+        if each.learner == RANKINGS else
         f"{each.tag} '{each.name}' is not predicted yet; its votes are kept and compared."
-        for each in config.controls if not each.predicted and each.name not in config.regional
+        for each in config.controls if each.learner != CLASSES
     ]
-    if not any(each.predicted or each.name in config.regional for each in config.controls):
-        if any(isinstance(each, Ranker) and each.scored for each in config.controls):
+    learners = {each.learner for each in config.controls}
+    if CLASSES not in learners:
+        if RANKINGS in learners:
             return [], left_out
         return [" ".join(["Polyvox can learn none of this project's controls.", *left_out])], []
     if not config.objects and not config.media:

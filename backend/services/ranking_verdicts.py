@@ -1,25 +1,27 @@
 """Rankings in a training: learned from votes, judged against those that are published, kept among a version's figures.
 
-Scores of items are fitted apart from the network (`model.ranking_model`), so each control's are judged by themselves
-(`model.ranking_gate`): where the new ones are shown to be noticeably worse, the version carries on with the published
-ones and says so. A version is published or rejected as a whole by its network; where the project asks for orders alone
-there is no network, and the version is rejected when nothing in it would be new.
+Scores of items are fitted apart from the network, by a learner of their own (`model.learners.rankings`), so each
+control's are judged by themselves: where the new ones are shown to be noticeably worse, the version carries on with the
+published ones and says so. A version is published or rejected as a whole by its network; where the project asks for
+orders alone there is no network, and the version is rejected when nothing in it would be new.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from backend.labeling import LabelConfig
 from backend.registry import Loaded
 from backend.services.rankings import rankers
-from model.data.votes import Provenance, Votes
-from model.ranking_gate import judge_rankings
-from model.ranking_model import RankingModel, fit_rankings
+from model.data.dataset import TrainingSet
+from model.data.votes import Votes
+from model.errors import NotEnoughVotes
+from model.learners.rankings import LearnedRankings, RankingsLearner
+from model.learners.registry import RANKINGS
+from model.ranking_model import RankingModel
 
 HeldOut = Callable[[float], Callable[[str], bool]]  # percent -> whether a unit is held out
 
@@ -36,29 +38,28 @@ class JudgedRankings:
 
 def rankings_alone(config: LabelConfig) -> bool:
     """Whether orders are all that can be learned."""
-    others = any(control.predicted or control.name in config.regional for control in config.controls)
-    return bool(rankers(config)) and not others
+    return {control.learner for control in config.controls} - {""} == {RANKINGS}
 
 
-def ranking_votes(config: LabelConfig, votes: Votes, echo_weight: float) -> dict[str, Votes]:
-    """Control -> its votes, accepted predictions weighing less."""
-    found = {}
-    for control in rankers(config):
-        mine = votes.of_control(control.name)
-        echo = np.where(mine.provenance == Provenance.ACCEPTED, np.float32(echo_weight), np.float32(1.0))
-        found[control.name] = replace(mine, weight=mine.weight * echo)
-    return found
+def ranking_votes(config: LabelConfig, votes: Votes) -> dict[str, Votes]:
+    """Control -> its votes."""
+    return {control.name: votes.of_control(control.name) for control in rankers(config)}
 
 
-def learned_rankings(votes: Mapping[str, Votes], heldout: Callable[[str], bool]) -> dict[str, RankingModel]:
+def learned_rankings(
+    learner: RankingsLearner, votes: Mapping[str, Votes], heldout: Callable[[str], bool]
+) -> dict[str, RankingModel]:
     """Control -> what the rankings on tasks that are not held out say; those with too few have none."""
-    models = {name: fit_rankings(_on(mine, heldout, False)) for name, mine in votes.items()}
-    return {name: model for name, model in models.items() if model is not None}
+    models: dict[str, RankingModel] = {}
+    for mine in votes.values():
+        with contextlib.suppress(NotEnoughVotes):
+            models |= learner.fit(_lesson(mine, heldout)).models
+    return models
 
 
 def judged_rankings(
-    votes: Mapping[str, Votes], learned: Mapping[str, RankingModel], published: Loaded | None, heldout: HeldOut,
-    percent: float,
+    learner: RankingsLearner, votes: Mapping[str, Votes], learned: Mapping[str, RankingModel],
+    published: Loaded | None, heldout: HeldOut, percent: float,
 ) -> JudgedRankings:
     """The new or the published scores of each control; `percent` of the tasks was held out from the new ones.
 
@@ -71,17 +72,20 @@ def judged_rankings(
         old = None if published is None else published.rankings.get(name)
         stored = published.version.figures["rankings"][name] if published is not None and old is not None else {}
         untouched = min(percent, float(stored.get("heldout_percent", percent)))
-        verdict = judge_rankings(model, old, _on(votes[name], heldout(untouched), True))
-        if verdict.new:
+        verdict = learner.judge(
+            LearnedRankings(models={name: model}), None if old is None else LearnedRankings(models={name: old}),
+            _lesson(votes[name], heldout(untouched)),
+        )
+        if verdict.publish:
             figures[name] = {**model.to_json(), "heldout_percent": percent}
         else:
             figures[name] = {**stored, "learned_by": stored.get("learned_by", published and published.version.name)}
-        gate[name] = {**verdict.figures, "new": verdict.new}
-        said.append(f"Rankings with '{name}': {verdict.reason}.")
-        news |= verdict.new
+        gate[name] = verdict.figures["controls"][name]
+        said.append(verdict.reason)
+        news |= verdict.publish
     return JudgedRankings(figures=figures, gate=gate, reason=" ".join(said), news=news)
 
 
-def _on(votes: Votes, heldout: Callable[[str], bool], wanted: bool) -> Votes:
-    chosen = np.array([heldout(unit) is wanted for unit in votes.units], np.bool_)
-    return votes.select(chosen[votes.unit])
+def _lesson(votes: Votes, heldout: Callable[[str], bool]) -> TrainingSet:
+    """Orders are learned without content."""
+    return TrainingSet(votes=votes, spaces={}, tokens=lambda units: [], heldout=heldout)

@@ -44,7 +44,7 @@ class Orders:
 
 def rankers(config: LabelConfig) -> list[Ranker]:
     """The controls whose orders are learned."""
-    return [each for each in config.controls if isinstance(each, Ranker) and each.scored]
+    return [each for each in config.controls if isinstance(each, Ranker) and each.learner]
 
 
 def with_rankings(

@@ -42,6 +42,9 @@ from model.data.spaces import Space
 from model.data.splits import is_heldout, task_of
 from model.data.votes import Votes
 from model.errors import CheckpointError, ModelError
+from model.learners.classes import ClassesLearner, LearnedClasses
+from model.learners.rankings import RankingsLearner
+from model.learners.registry import CLASSES
 from model.ranking_model import LEAST_VOTES, RankingModel
 
 if TYPE_CHECKING:
@@ -83,13 +86,16 @@ class Training:
         self._clock = clock
         self._ladder = ladder
 
+    @property
+    def _orders(self) -> RankingsLearner:
+        return RankingsLearner(echo_weight=self._settings.echo_weight)
+
     def run(self, project: str, progress: Progress, *, full: bool = False) -> dict[str, Any]:
         """Train, judge, record. Returns verdict, version, reason and counts; with `full` it starts from scratch.
 
         Raises JobFailed with a sentence when there is too little to learn from or the checkpoint cannot be written.
         """
-        from model.ensemble.audit import audit_evidence
-        from model.ensemble.ladder import fit, judge  # torch is loaded by who trains
+        from model.ensemble.audit import audit_evidence  # torch is loaded by who trains
         from model.ensemble.scoring import by_annotator
 
         record = self._store.projects.get(project)
@@ -106,17 +112,17 @@ class Training:
         percent = self._settings.heldout_percent
         untouched = min(percent, _heldout_percent(published, percent))  # neither it nor the new one trained on these
         full = full or self._last_was_rejected(project) or untouched < percent
-        config = self._ladder_config()
+        learner = ClassesLearner(config=self._ladder_config())
         try:
-            fitted = fit(
-                data, config, previous=None if full or published is None else published.ladder,
+            fitted = learner.fit(
+                data, None if full or published is None else LearnedClasses(ladder=published.ladder),
                 progress=lambda done, note: progress(_ENCODE_SHARE + 0.6 * done, note), device=self._registry.device,
             )
             progress(0.92, "judging")
             measure = replace(data, heldout=_heldout(project, untouched))
-            verdict = judge(
-                fitted, None if published is None else published.ladder, measure, config, behind=_behind(published),
-                earlier=self._earlier(project, published), waived=self._waived(project),
+            verdict = learner.judge(
+                fitted, None if published is None else LearnedClasses(ladder=published.ladder), measure,
+                behind=_behind(published), earlier=self._earlier(project, published), waived=self._waived(project),
             )
         except ModelError as error:
             raise JobFailed(f"Nothing could be learned: {error}.") from error
@@ -151,7 +157,7 @@ class Training:
 
     def _judged(self, project: str, material: Material) -> JudgedRankings:
         return judged_rankings(
-            material.orders, material.rankings, self._registry.published(project),
+            self._orders, material.orders, material.rankings, self._registry.published(project),
             lambda percent: _heldout(project, percent), self._settings.heldout_percent)
 
     def _record(
@@ -172,8 +178,8 @@ class Training:
         votes = weighed(self._store.votes.current(record.key), self._store.statistics.checks(record.key))
         published = self._store.versions.published(record.key)
         heldout = _heldout(record.key, self._settings.heldout_percent)
-        orders = ranking_votes(config, votes, self._settings.echo_weight)
-        rankings = learned_rankings(orders, heldout)
+        orders = ranking_votes(config, votes)
+        rankings = learned_rankings(self._orders, orders, heldout)
         if rankings_alone(config):
             mine = np.isin(votes.control, [at for at, name in enumerate(votes.controls) if name in orders])  # (N,)
             others = int((~mine).sum())
@@ -186,7 +192,8 @@ class Training:
         readable = np.array([unit in texts for unit in votes.units], dtype=np.bool_)[votes.unit]  # (N,)
         usable = votes.select(fits & readable)
         kept = {usable.units[index] for index in np.unique(usable.unit)}
-        waiting = [control.name for control in config.controls if control.name not in spaces and not control.predicted]
+        waiting = [control.name for control in config.controls if control.name not in spaces and (
+            control.learner != CLASSES or control.name in config.regional)]
         later = np.isin(votes.control, [at for at, name in enumerate(votes.controls) if name in waiting])  # (N,)
         left_out = {
             "outside the label config": int((~fits & ~later).sum()),

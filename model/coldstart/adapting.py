@@ -13,26 +13,61 @@ Shape legend: N votes, B units, A annotators asked for, R rows of answers (the l
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.base_models.pooled import plain_of
 from model.coldstart.newcomer import Experience, Newcomer, fits, learn, most_votes
+from model.coldstart.people import People
+from model.data.spaces import Space
 from model.data.votes import Provenance, Votes
 
 if TYPE_CHECKING:
     from model.base_models.pooled import FittedPooled
-    from model.ensemble.control import ControlPrediction, ControlState
-    from model.ensemble.predictor import Ladder
     from model.quality.evidence import Evidence
 
 Floats = NDArray[np.float64]
 LITTLE = 40  # votes; with more, the version's own answers are taken as they are
 _FAR = 3.0  # standard deviations; a rare feature says no more than this
 _PLAIN = 0.5  # of own scores on one plain feature, beside those on all content together
+
+
+class Control(Protocol):
+    """What is asked of what a version learned of one control."""
+
+    @property
+    def space(self) -> Space: ...
+    @property
+    def panel(self) -> NDArray[np.bool_]: ...
+    @property
+    def pooled(self) -> FittedPooled: ...
+    @property
+    def prior(self) -> Floats: ...
+    @property
+    def people(self) -> People | None: ...
+
+
+class Config(Protocol):
+    """What is asked of how it was fitted."""
+
+    @property
+    def echo_weight(self) -> float: ...
+
+
+class Version(Protocol):
+    """What is asked of a version (`model.ensemble.predictor.Ladder`)."""
+
+    @property
+    def reads(self) -> bool: ...
+    @property
+    def controls(self) -> Mapping[str, Control]: ...
+    @property
+    def config(self) -> Config: ...
+    def trained_on(self, annotator: str) -> int: ...
+    def place(self, annotator: str) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +83,13 @@ class Adapted:
         return sum(each.size for each in self.controls.values()) + 100 * len(self.units)
 
 
-def is_newcomer(ladder: Ladder, annotator: str) -> bool:
+def is_newcomer(ladder: Version, annotator: str) -> bool:
     """Whether their own votes may say more than the version does."""
     return ladder.reads and ladder.trained_on(annotator) < LITTLE
 
 
 def adapt(
-    ladder: Ladder, annotator: str, votes: Votes, features: Mapping[str, NDArray[np.floating]],
+    ladder: Version, annotator: str, votes: Votes, features: Mapping[str, NDArray[np.floating]],
     evidence: Evidence | None = None, *, voted: Collection[str] = (),
 ) -> Adapted | None:
     """Learn from the votes of `annotator` on units whose features (F,), as `Ladder.features` makes them, are at hand.
@@ -76,7 +111,7 @@ def adapt(
 
 
 def _control(
-    ladder: Ladder, name: str, annotator: str, votes: Votes, features: Mapping[str, NDArray[np.floating]],
+    ladder: Version, name: str, annotator: str, votes: Votes, features: Mapping[str, NDArray[np.floating]],
     evidence: Evidence | None,
 ) -> Newcomer | None:
     state = ladder.controls[name]
@@ -116,7 +151,7 @@ def _known(
     return found
 
 
-def stand_in(state: ControlState, features: NDArray[np.floating]) -> Floats:
+def stand_in(state: Control, features: NDArray[np.floating]) -> Floats:
     """Scores (B, P + 1, C) of known annotators and somebody unknown from features (B, F), without the network."""
     found = state.pooled.of_units(features)
     return found if state.people is None else found + state.people.scores(content_of(state.pooled, features))
@@ -133,18 +168,19 @@ def content_of(pooled: FittedPooled, features: NDArray[np.floating]) -> Floats:
 
 
 def moved(
-    prediction: ControlPrediction, control: str, newcomers: Mapping[str, Adapted], annotators: Sequence[str],
-    units: Sequence[str], scores: Floats, content: Floats,
-) -> ControlPrediction:
-    """The prediction with the answers for newcomers: from what is served to everybody, scores (B, R, C)."""
-    served = prediction.served
+    alike: Floats, control: str, newcomers: Mapping[str, Adapted], annotators: Sequence[str], units: Sequence[str],
+    scores: Floats, content: Floats,
+) -> Floats:
+    """Probabilities (B, A, C) with the answers for newcomers instead of those that are `alike` for anybody unknown:
+    from what is served to everybody, scores (B, R, C)."""
+    served = alike
     for column, annotator in enumerate(annotators):
         one = newcomers.get(annotator)
         learned = None if one is None else one.controls.get(control)
         if one is None or learned is None:
             continue
         rows = np.flatnonzero([unit not in one.units for unit in units])
-        if served is prediction.served:
+        if served is alike:
             served = served.copy()
         served[rows, column] = learned.probabilities(scores[rows], content[rows])
-    return replace(prediction, served=served)
+    return served

@@ -21,8 +21,7 @@ the verdict says so. What predicts something that is not a number is never publi
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 from model.base_models.registry import NAIVE
 from model.config import LadderConfig
 from model.data.dataset import Dataset, TrainingSet, build_dataset
+from model.data.judgement import Judgement
 from model.data.metrics import Interval, paired_interval
 from model.data.spaces import ValueKind
 from model.data.splits import task_of
@@ -43,15 +43,6 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Pairs = tuple[Floats, Codes]  # loss differences (n,) and the tasks they were measured on (n,)
 _HAIR = 1e-4  # nats a vote; a smaller step is none, whatever an interval shows and however much is added up
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """The verdict, its reason in one sentence, and the numbers behind it (JSON-able)."""
-
-    publish: bool
-    reason: str
-    figures: dict[str, Any]
 
 
 def judge(

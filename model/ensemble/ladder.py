@@ -11,9 +11,10 @@ have voted on a unit, `conditioned` (QuMAB that reads their votes) and `others` 
 
 from model.config import LadderConfig, NetworkConfig
 from model.data.dataset import TrainingSet
+from model.data.judgement import Judgement
 from model.ensemble.control import ControlPrediction
 from model.ensemble.fitting import Fit, Progress, fit
-from model.ensemble.gate import Judgement, judge
+from model.ensemble.gate import judge
 from model.ensemble.predictor import Ladder
 
 __all__ = [

@@ -143,8 +143,9 @@ class Ladder:
                     agreed = answers.consensus(self.config.consensus_samples, panel) if consensus else None
                     made = answers.prediction(annotators, self._index, agreed)
                     if newcomers:
-                        made = moved(made, name, newcomers, annotators, units[part], self._rows(answers.scores),
-                                     content_of(state.pooled, read))
+                        made = replace(made, served=moved(
+                            made.served, name, newcomers, annotators, units[part], self._rows(answers.scores),
+                            content_of(state.pooled, read)))
                     found[name].append(made)
         return [{name: _concatenate(batches) for name, batches in found.items()} for found in parts]
 

@@ -166,7 +166,7 @@ def test_choices_on_regions_are_compared_predicted_and_rendered(
     project, unlabelled = learned(label_studio, polyvox, REGIONS)
     assert_each_is_predicted(label_studio, REGIONS, unlabelled)
     assert_rendered(label_studio, browser, REGIONS, project, unlabelled, pictures)
-    (said,) = [each["reason"] for each in overview(polyvox, project)["unmodelled"] if each["name"] == "tone"]
+    (said,) = [each["note"] for each in overview(polyvox, project)["notes"] if each["name"] == "tone"]
     assert f"{2 * LABELLED} votes" in said and "alpha is -" in said, said  # here both always differed
 
 

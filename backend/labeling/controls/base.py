@@ -10,11 +10,12 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from backend.labeling.controls.visibility import Condition
 from backend.labeling.markup import Tag
 from model.data.spaces import Space, Value
+from model.learners.registry import CLASSES
 
 Region = dict[str, Any]
 NO_DATA: Mapping[str, Any] = {}
@@ -34,13 +35,18 @@ class Unmodelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control(ABC):
-    """A control tag whose votes Polyvox keeps, and learns where it is `predicted`."""
+    """A control tag whose votes Polyvox keeps, and learns where it has a `learner`."""
 
-    predicted: ClassVar[bool] = True
     name: str
     tag: str  # as Label Studio spells it
     to_names: tuple[str, ...]
     shown_when: tuple[Condition, ...] = ()  # all of them must hold
+
+    @property
+    def learner(self) -> str:
+        """By which learner its votes are learned (`model.learners.registry`); "" where they are only kept and
+        compared."""
+        return CLASSES
 
     @abstractmethod
     def signature(self) -> list[Any]:

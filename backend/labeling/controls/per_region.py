@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from backend.labeling.controls.base import NO_DATA, PARTS, Control, Place, Region
 from model.data.spaces import Space, Value
@@ -25,8 +25,12 @@ GEOMETRY = PARTS | {"end", "endOffset", "y", "width", "height", "rotation", "rad
 class PerRegion(Control):
     """Any control, answered for each region."""
 
-    predicted: ClassVar[bool] = False
     inner: Control  # the same control, as if it stood for the whole task
+
+    @property
+    def learner(self) -> str:
+        """That of the same control on whole tasks."""
+        return self.inner.learner
 
     @classmethod
     def around(cls, inner: Control, place: Place) -> PerRegion:

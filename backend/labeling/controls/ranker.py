@@ -5,21 +5,22 @@ the name of the control; with buckets each under its own, and "_" is for items i
 Where a bucket is filled, the buckets are the ranking, in their order, and what is left comes last; otherwise every item
 is a bucket of its own. A ranking that lacks items or has one twice is kept as it stands.
 
-The network does not learn orders (`predicted` is off): those without buckets are predicted by Plackett-Luce scores, see
-`backend.services.rankings`. With buckets a vote does not say which of them was left empty, so they are only compared.
+The network does not learn orders: those without buckets have a learner of their own (`model.learners.rankings`). With
+buckets a vote does not say which of them was left empty, so they are only compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from backend.labeling.controls.base import NO_DATA, Control, Place, Region
 from backend.labeling.markup import walk
 from backend.labeling.task_data import resolve
 from model.data.spaces import Space, Value, ValueKind
 from model.errors import ModelError
+from model.learners.registry import RANKINGS
 
 _LEFT = "_"
 
@@ -28,7 +29,6 @@ _LEFT = "_"
 class Ranker(Control):
     """A `<Ranker>` tag."""
 
-    predicted: ClassVar[bool] = False
     buckets: tuple[str, ...]  # in their order; () for one list
     listed: str = ""  # what the `<List>` reads its items from
 
@@ -42,9 +42,9 @@ class Ranker(Control):
         return cls(name=place.name, tag="Ranker", to_names=place.to_names, buckets=buckets, listed=listed)
 
     @property
-    def scored(self) -> bool:
-        """Whether its orders can be learned by scores of their items: it is one list."""
-        return not self.buckets
+    def learner(self) -> str:
+        """That of orders, where it is one list; with buckets there is none."""
+        return "" if self.buckets else RANKINGS
 
     def signature(self) -> list[Any]:
         """See `Control`."""

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from backend.errors import LabelConfigError
 from backend.labeling import LabelConfig, parse_config
-from backend.labeling.regions import KINDS
 from backend.ports import Store
 from backend.records import AnnotatorActivity, Check, Project, Version, VoteHistory
 from backend.registry import Registry
@@ -34,7 +33,7 @@ from model.data.splits import task_of
 from model.data.votes import Provenance, Votes
 from model.quality.evidence import Evidence
 
-SHAPE = 9  # raised whenever documents change in shape or meaning, so that all are computed anew
+SHAPE = 10  # raised whenever documents change in shape or meaning, so that all are computed anew
 VERSIONS = 20  # of the training history
 
 
@@ -163,7 +162,7 @@ def read_material(
 
 def draws(config: LabelConfig | None) -> bool:
     """Whether annotators draw regions that are compared."""
-    return config is not None and any(each.tag in KINDS.values() for each in config.unmodelled)
+    return config is not None and bool(config.drawing)
 
 
 def _config(text: str) -> LabelConfig | None:

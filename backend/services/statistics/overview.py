@@ -23,6 +23,7 @@ from backend.services.statistics.documents import (
     CalibrationBin,
     ClassAgreement,
     ConsensusFigures,
+    ControlNote,
     ControlOverview,
     Coverage,
     Figure,
@@ -51,14 +52,15 @@ _BINS = 10
 
 def overview(material: Material, subjects: Sequence[Subject], header: Header, tasks: int) -> Overview:
     """`tasks` are those present in Label Studio."""
-    config = material.config
+    config, aside = material.config, _kept_aside(material)
     return Overview(
         header=header, coverage=coverage(material, tasks),
         controls=tuple(_control(material, subject) for subject in subjects),
         unmodelled=tuple(
             UnmodelledControl(name=each.name, tag=each.tag, reason=each.reason)
             for each in (config.unmodelled if config is not None else ())
-        ) + _kept_aside(material),
+        ) + aside[0],
+        notes=aside[1],
         training=tuple(_run(version) for version in material.tried),
         outside=len(material.given) - sum(len(subject.votes) for subject in subjects),
         control_arm_percent=material.settings.control_arm_percent, shadow_mode=material.settings.shadow_mode,
@@ -66,17 +68,21 @@ def overview(material: Material, subjects: Sequence[Subject], header: Header, ta
     )
 
 
-def _kept_aside(material: Material) -> tuple[UnmodelledControl, ...]:
-    """Votes that are kept and not learned from, in sentences."""
+def _kept_aside(material: Material) -> tuple[tuple[UnmodelledControl, ...], tuple[ControlNote, ...]]:
+    """Sentences on votes that are kept and not learned from, or learned apart: of controls without figures, and of
+    learned ones."""
     config = material.config
     if config is None:
-        return ()
+        return (), ()
     found = kept_aside(config, material.spaces, material.given)
     tags = {control.name: control.tag for control in config.controls}
+    learned = {control.name for control in config.controls if control.learner}
     unmodelled = {each.name for each in config.unmodelled}
     said = [(name, sentence) for name, sentences in found.items() if name not in unmodelled for sentence in sentences]
-    return tuple(UnmodelledControl(name=name, tag=tags.get(name, ""), reason=sentence)
-                 for name, sentence in [*said, *look_alike_choices(config), *left_out(material)])
+    said += look_alike_choices(config)
+    without = [*((name, sentence) for name, sentence in said if name not in learned), *left_out(material)]
+    return tuple(UnmodelledControl(name=name, tag=tags.get(name, ""), reason=sentence) for name, sentence in without), \
+        tuple(ControlNote(name=name, tag=tags[name], note=sentence) for name, sentence in said if name in learned)
 
 
 def coverage(material: Material, tasks: int) -> Coverage:

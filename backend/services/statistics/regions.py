@@ -12,8 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from backend.labeling import LabelConfig
-from backend.labeling.regions import KINDS, Drawn, read_regions
+from backend.labeling.regions import Drawn, read_regions
 from backend.records import DrawnAnnotation
 from backend.services.statistics.documents import LISTED, Figure, Header, RegionFigures, RegionPair, Regions
 from backend.services.statistics.material import Material
@@ -24,15 +23,9 @@ DRAWS = 200  # of the bootstrap
 Units = Mapping[str, Mapping[str, Drawn]]  # task -> annotator -> what they drew
 
 
-def region_controls(config: LabelConfig | None) -> dict[str, str]:
-    """Name -> tag of the controls whose regions are compared."""
-    found = () if config is None else config.unmodelled
-    return {each.name: each.tag for each in found if each.tag in KINDS.values() and each.name}
-
-
 def regions(material: Material, annotations: Iterable[DrawnAnnotation], header: Header) -> Regions | None:
     """None where no control of the project draws regions; `annotations` are read only where one does."""
-    controls = region_controls(material.config)
+    controls = {} if material.config is None else material.config.drawing
     if not controls:
         return None
     results: dict[str, dict[str, Any]] = {}

@@ -79,7 +79,7 @@ def test_items_that_are_none_offer_nothing(items: Any) -> None:
 def test_the_network_learns_no_orders_and_buckets_are_not_predicted() -> None:
     config = config_of()
     (control,) = config.controls
-    assert not control.predicted and config.spaces() == {} and control.offered(ranking(("a",)), DATA) is None
+    assert control.learner == "" and config.spaces() == {} and control.offered(ranking(("a",)), DATA) is None
     with pytest.raises(ModelError, match="cannot show this value"):
         control.encode(ranking(("a",)), None, DATA)
 

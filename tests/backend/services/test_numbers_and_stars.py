@@ -137,7 +137,8 @@ def test_statistics_say_which_votes_are_kept_aside(tmp_path: Path) -> None:
     overview = project.statistics.overview(KEY)
     assert [control.name for control in overview.controls] == ["price"] and overview.controls[0].votes == 14
     assert overview.outside == 20 and overview.coverage.given == 16
-    said = {each.name: each.reason for each in overview.unmodelled}
+    assert overview.unmodelled == ()  # each of them is learned
+    said = {each.name: each.note for each in overview.notes}
     assert "2 votes with 'price' are kept and not learned from" in said["price"] and "out of range" in said["price"]
     assert "16 votes with 'order' are kept, and learned by Plackett-Luce scores" in said["order"]
     assert "2 votes on regions with 'tone' are kept" in said["tone"]

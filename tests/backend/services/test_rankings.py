@@ -17,6 +17,7 @@ from backend.services.rankings import with_rankings
 from backend.services.served import ReadyTask, TaskPredictions
 from model.data.spaces import Value, ValueKind
 from model.data.votes import Provenance, Vote, Votes
+from model.learners.rankings import RankingsLearner
 from model.ranking_model import RankingModel
 from tests.backend.services import politeness
 from tests.backend.services.workshop import workshop
@@ -36,7 +37,8 @@ def votes_of(units: int = 40, provenance: Provenance = Provenance.MANUAL) -> Vot
 
 
 def learned(votes: Votes, config: LabelConfig = CONFIG, echo_weight: float = 0.3) -> dict[str, RankingModel]:
-    return learned_rankings(ranking_votes(config, votes, echo_weight), lambda unit: int(unit) % 4 == 0)
+    learner = RankingsLearner(echo_weight=echo_weight)
+    return learned_rankings(learner, ranking_votes(config, votes), lambda unit: int(unit) % 4 == 0)
 
 
 @pytest.fixture(scope="module")

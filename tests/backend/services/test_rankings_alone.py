@@ -23,6 +23,7 @@ from backend.services.delivery import Delivery
 from backend.services.explanation.service import Explanations
 from backend.services.gaps.service import GapFilling
 from backend.services.ranking_verdicts import JudgedRankings, judged_rankings, ranking_votes
+from model.learners.rankings import RankingsLearner
 from model.ranking_model import RankingModel, fit_rankings
 from tests.backend.encoders import AsIs
 from tests.backend.services import politeness
@@ -32,6 +33,7 @@ from tests.backend.services.workshop import Workshop, silent, workshop
 from tests.model.test_ranking_model import ITEMS, TASTE, order
 
 KEY = politeness.KEY
+LEARNER = RankingsLearner(echo_weight=0.3)
 XML = '<View><List name="l" value="$items"/><Ranker name="rank" toName="l"/></View>'
 DATA = {"items": [{"id": item, "title": item} for item in ITEMS]}  # there is nothing that an encoder could read
 
@@ -165,7 +167,7 @@ def test_worse_orders_are_not_published_and_better_ones_are(tmp_path: Path) -> N
     worse = {**good.figures["rankings"]["rank"], **{
         key: (-value).tolist() for key, value in (("pooled", turned.pooled[:-1]), ("own", turned.own[:-1, :-1]))}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranking_verdicts, "fit_rankings", lambda votes: RankingModel.from_json(worse))
+        patch.setattr("model.learners.rankings.fit_rankings", lambda votes: RankingModel.from_json(worse))
         outcome = shop.train()
     assert outcome["verdict"] == "rejected" and "shown to be worse than the published ones" in outcome["reason"]
     loaded = shop.registry.published(KEY)
@@ -176,7 +178,7 @@ def test_worse_orders_are_not_published_and_better_ones_are(tmp_path: Path) -> N
 
 
 def test_beside_a_network_worse_orders_do_not_come_along(tmp_path: Path) -> None:
-    votes = ranking_votes(CONFIG, votes_of(30), 0.3)
+    votes = ranking_votes(CONFIG, votes_of(30))
     model = fit_rankings(votes["rank"])
     assert model is not None
     everything, turned = {"rank": model}, replace(model, pooled=-model.pooled, own=-model.own)
@@ -186,14 +188,15 @@ def test_beside_a_network_worse_orders_do_not_come_along(tmp_path: Path) -> None
     def heldout(percent: float) -> Callable[[str], bool]:
         return lambda unit: int(unit) < percent
 
-    kept = judged_rankings(votes, {"rank": turned}, published, heldout, 20.0)
+    kept = judged_rankings(LEARNER, votes, {"rank": turned}, published, heldout, 20.0)
     assert kept.figures["rank"] == {**good["rank"], "learned_by": "r3"} and not kept.news
     assert kept.gate["rank"]["units"] == 20 and "which stay" in kept.reason  # held out from both
-    again = judged_rankings(votes, {"rank": turned}, replace(published, version=version_with(kept.figures)), heldout, 5)
+    later = replace(published, version=version_with(kept.figures))
+    again = judged_rankings(LEARNER, votes, {"rank": turned}, later, heldout, 5)
     assert again.figures["rank"]["learned_by"] == "r3" and again.gate["rank"]["units"] == 5
-    new = judged_rankings(votes, everything, published, heldout, 20.0)
+    new = judged_rankings(LEARNER, votes, everything, published, heldout, 20.0)
     assert new.news and new.figures["rank"] == {**model.to_json(), "heldout_percent": 20.0}
-    assert judged_rankings({}, {}, published, heldout, 20.0) == JudgedRankings(
+    assert judged_rankings(LEARNER, {}, {}, published, heldout, 20.0) == JudgedRankings(
         figures={}, gate={}, reason="", news=False)
 
 

@@ -138,6 +138,15 @@ class UnmodelledControl:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControlNote:
+    """What else is to be said of a control that is learned: of votes left out, or of how it is learned."""
+
+    name: str
+    tag: str
+    note: str  # a sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRun:
     """One version that was tried, newest first."""
 
@@ -163,3 +172,4 @@ class Overview:
     control_arm_percent: float  # 0: switched off, and scores are biased by what annotators were shown
     shadow_mode: bool
     problem: str  # a sentence when there is nothing to compute from, else ""
+    notes: tuple[ControlNote, ...] = ()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from backend.labeling import parse_config
 from backend.records import Annotation, Task, TaskSnapshot
 from backend.services.statistics import regions as regions_module
 from backend.services.statistics.documents import Regions
+from backend.services.statistics.material import draws
 from tests.backend.services.statistics.crowds import KEY, START, Project, crowd
 
 CONFIG = """<View><Image name="i" value="$i"/>
@@ -94,3 +97,13 @@ def test_where_nobody_draws_nothing_is_read(tmp_path: Path, monkeypatch: pytest.
     project.give(crowd(1, tasks=5)[0])
     monkeypatch.setattr(project.store.statistics, "annotations_made", None)  # raises where it is called
     assert project.run()["computed"] and project.statistics.regions(KEY) is None
+
+
+def test_regions_are_compared_also_where_their_control_is_learned() -> None:
+    (choices,) = parse_config('<View><Text name="t" value="$t"/><Choices name="c" toName="t"><Choice value="Car"/>'
+                              '</Choices></View>').controls
+    learned = replace(choices, name="box", tag="RectangleLabels")
+    config = replace(parse_config(CONFIG), controls=(learned,), unmodelled=())
+    assert draws(config)
+    assert config.drawing == {"box": "RectangleLabels"}
+    assert not draws(replace(config, controls=(choices,))) and not draws(None)
