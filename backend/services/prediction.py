@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+READINGS_BYTES = 16 << 20  # of tasks that were read, for each version: 40 tasks of a project with 200 annotators
 WHOLE_TASK = ""  # the annotator in the log of the arm where whole tasks are withheld
 Predictions = list[dict[str, Any]]
 
@@ -193,6 +194,8 @@ class Prediction:
     ) -> list[TaskPredictions]:
         """What the version says; small work that has until some moment shares a forward with other work."""
         asked = _Asked(loaded=loaded, config=config, work=work)
+        if until is not None and loaded.ladder.reads:
+            loaded.ladder.committee.keep_readings(READINGS_BYTES)
         if until is None or not 0 < len(work.tasks) <= MOST_TOGETHER:
             return _compute([asked])[0]
         return self._together.do((loaded.version.path, id(config)), asked, seconds=self._left(until))

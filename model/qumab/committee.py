@@ -25,11 +25,13 @@ from model.qumab.batches import pad
 from model.qumab.builds import build_network
 from model.qumab.labels import GivenColumns, LabelTokens, tokens_of
 from model.qumab.network import QueryNetwork
+from model.qumab.readings import Read, Readings, key_of
 from model.qumab.slots import lay_out
 
 Floats = NDArray[np.float64]
 _CELLS = 4_000_000  # numbers held at once in one layer; larger batches are hardly faster and cost 140 MB more
 _MAX_UNITS = 256
+_KEPT_AT_ONCE = 32  # units of a request; what larger work reads is not kept
 
 
 class Committee:
@@ -39,6 +41,13 @@ class Committee:
         self.device = torch.device(device)
         self.network = network.to(self.device).eval().requires_grad_(False)
         self.slots = lay_out(spaces)
+        self._readings: Readings | None = None
+
+    def keep_readings(self, most_bytes: int) -> None:
+        """From now on what was read of units stays, within so many bytes, for the next votes on them. For who answers
+        one request after another; the network may not be trained any more."""
+        if self._readings is None:
+            self._readings = Readings(most_bytes)
 
     def scores(self, tokens: Sequence[Tokens]) -> dict[str, Floats]:
         """control -> scores (B, Q, C), the mean over the members."""
@@ -57,9 +66,11 @@ class Committee:
         with_votes = {name: np.empty_like(array) for name, array in alone.items()} if read else alone
         lengths = np.array([len(array) for array in tokens], dtype=np.int64)
         for rows in self.split(np.argsort(lengths, kind="stable"), lengths):
-            padded = pad([tokens[row] for row in rows], self.device)
             labels = [tokens_of(_among(given, rows), self.slots, len(rows), self.device)] if given and read else []
-            for found, scores in zip((alone, with_votes), self.member_scores(*padded, labels), strict=False):
+            parts = [tokens[row] for row in rows]
+            said = (self._said(parts, labels) if self._readings is not None and len(tokens) <= _KEPT_AT_ONCE
+                    else self.member_scores(*pad(parts, self.device), labels))
+            for found, scores in zip((alone, with_votes), said, strict=False):
                 for name, array in scores.items():
                     found[name][rows] = array.mean(0)
         return alone, with_votes
@@ -71,6 +82,21 @@ class Committee:
         """control -> scores of every member (M, B, Q, C) for one padded batch: from content alone, and with each of
         several sets of given votes. With `asked`, those of other queries mean nothing."""
         return [self._split_up(logits.double()) for logits in self.network.both(tokens, mask, given, asked=asked)]
+
+    @torch.inference_mode()
+    def _said(self, tokens: Sequence[Tokens], given: Sequence[LabelTokens | None]) -> list[dict[str, Floats]]:
+        """As `member_scores`, of units that are read only where that was not kept."""
+        assert self._readings is not None
+        keys = [key_of(array) for array in tokens]
+        found = {key: read for key in keys if (read := self._readings.find(key)) is not None}
+        new = {key: array for key, array in zip(keys, tokens, strict=True) if key not in found}
+        if new:
+            read = self.network.read_content(*pad(list(new.values()), self.device))
+            for key, one in zip(new, read.each(), strict=True):
+                self._readings.keep(key, one)
+                found[key] = one
+        read = Read.together([found[key] for key in keys])
+        return [self._split_up(logits.double()) for logits in self.network.said(read, given)]
 
     def _split_up(self, logits: Tensor) -> dict[str, Floats]:
         found = {}

@@ -32,6 +32,7 @@ from model.qumab.asked import Asked
 from model.qumab.attention import CrossAttention, SelfAttention, dropout, keep_mask, normal, project, standard
 from model.qumab.heads import Heads
 from model.qumab.labels import LabelReader, LabelTokens
+from model.qumab.readings import Read
 
 
 class Block(nn.Module):
@@ -103,14 +104,27 @@ class QueryNetwork(nn.Module):
         that from content alone. With `asked` only these queries are answered for; the logits of others are 0.
         """
         asked = asked if len(self.blocks) else None  # the last block is what leaves the others out
+        return self.said(self.read_content(tokens, mask, rng, asked), given, rng, asked)
+
+    def read_content(
+        self, tokens: Tensor, mask: Tensor, rng: torch.Generator | None = None, asked: Asked | None = None
+    ) -> Read:
+        """The first half of `both`: what does not depend on given votes."""
         h, mean_token = self._read(tokens, mask, rng, asked)
-        found = [self._classify(h, mean_token, rng, asked)]
+        return Read(h, mean_token, self._classify(h, mean_token, rng, asked))
+
+    def said(
+        self, read: Read, given: Sequence[LabelTokens | None], rng: torch.Generator | None = None,
+        asked: Asked | None = None,
+    ) -> list[Tensor]:
+        """The second half of `both`."""
+        found = [read.alone]
         for labels in given:
             if labels is None:
-                found.append(found[0])
+                found.append(read.alone)
             else:
-                read = self.labels(h, self.queries(), labels, rng, asked)
-                found.append(self._classify(read, mean_token, rng, asked))
+                h = self.labels(read.h, self.queries(), labels, rng, asked)
+                found.append(self._classify(h, read.mean_token, rng, asked))
         return found
 
     def _read(

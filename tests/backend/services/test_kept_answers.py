@@ -157,3 +157,15 @@ def test_many_at_once_are_answered_as_one_after_another(asking: Asking, shop: Wo
             assert {version["model_version"].rpartition("@")[2] for version in one} in ({"r1"}, {"r2"})  # never mixed
         changing.result(60)
         assert list(pool.map(asking, numbers)) == [asking.afresh(n) for n in numbers]
+
+
+def test_after_a_vote_a_task_is_answered_without_being_read_again(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committee = asking.shop.registry.published(KEY).ladder.committee  # type: ignore[union-attr]
+    read, real = [], committee.network._read
+    monkeypatch.setattr(committee.network, "_read", lambda *parts: read.append(len(parts[0])) or real(*parts))
+    before = asking(41)
+    asking.shop.store.tasks.take_over(KEY, [snapshot(41, texts()[40], [vote(41, "2", "rude")])])
+    after = asking(41)
+    assert after != before and asking.forwards == [1, 1] and read == [1]
