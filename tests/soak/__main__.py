@@ -21,7 +21,7 @@ from tests.soak.report import Part
 Options = argparse.Namespace
 PARTS: Mapping[str, Callable[[Options], Part]] = {
     "requests": lambda given: mutated.run(
-        count=given.requests, clients=given.clients, seed=given.seed, keep=given.keep),
+        count=given.requests, clients=given.clients, seed=given.seed, keep=given.keep, within_s=60 * given.within),
     "load": lambda given: load.run(minutes=given.minutes, count=given.annotators),
     "hostile": lambda given: hostile.run(connections=given.connections, seconds=given.seconds),
     "faults": lambda given: faults.run_findings(),
@@ -36,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("words", nargs="*", help="report: the folder of parts; replay: numbers of cases")
     parser.add_argument("--requests", type=int, default=1_000_000)
     parser.add_argument("--clients", type=int, default=2, help="processes that send requests")
+    parser.add_argument("--within", type=float, default=float("inf"), help="minutes after which no more are sent")
     parser.add_argument("--seed", type=int, default=mutated.SEED)
     parser.add_argument("--keep", type=Path, help="folder in which the log and bad answers of `requests` stay")
     parser.add_argument("--minutes", type=float, default=30.0, help="of load")

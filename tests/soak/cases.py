@@ -25,8 +25,8 @@ from tests.soak.wire import bytes_of
 BYSTANDER = "2.1795817999"  # no request names it on purpose
 CONTROL, NUMBER, TASKS, ODD_ORIGIN = "label", 1, 60, 0.1
 FRAMED = 0.06  # share of the cases that are wrong as HTTP
-RARE = 0.02  # share of those that cost a hundred times the others
-SITE = 0.3  # share of the pages and the API of the site; the others are what Label Studio sends
+RARE = 0.004  # share of those that cost a hundred times the others
+SITE = 0.2  # share of the pages and the API of the site; the others are what Label Studio sends
 DEAR = ("explanation", "/words", "/filled", "/metrics")
 PAGE = {"Accept": "text/html"}
 OPENAPI = Path(app_module.__file__).parent / "static" / "openapi.json"

@@ -76,6 +76,7 @@ class Plan:
     job: str
     flag: str
     folder: Path
+    until: float  # on the monotonic clock, which all processes share
 
 
 def complaints(case: Case, got: Got) -> Iterator[str]:
@@ -102,10 +103,12 @@ def excused(case: Case, got: Got) -> bool:
 
 
 def client(plan: Plan, number: int, numbers: range) -> None:
-    """Send the cases of these numbers; what was seen lies in the folder, fresh every second."""
+    """Send the cases of these numbers, as far as there is time; what was seen lies in the folder, a second old."""
     cases, connection = Cases(seed=plan.seed, port=plan.port, job=plan.job, flag=plan.flag), Connection(plan.port)
     tally, told = Tally(), 0.0
     for at in numbers:
+        if time.monotonic() > plan.until:
+            break
         case = cases.case(at)
         for _ in range(case.times):
             got = framing.send(plan.port, case.raw) if case.framed else connection.ask(
@@ -116,9 +119,10 @@ def client(plan: Plan, number: int, numbers: range) -> None:
                 if tally.faults <= KEPT_FAULTS:
                     _keep(plan.folder / f"faults-{number}.jsonl", case, got, found)
         tally.done += 1
-        if time.monotonic() > told + 1.0 or at == numbers[-1]:
+        if time.monotonic() > told + 1.0:
             told = time.monotonic()
             _write(plan.folder / f"tally-{number}.json", tally)
+    _write(plan.folder / f"tally-{number}.json", tally)
     connection.close()
 
 
@@ -145,26 +149,32 @@ def _read(folder: Path) -> Tally:
     return whole
 
 
-def run(*, count: int, clients: int, seed: int = SEED, keep: Path | None = None) -> Part:
-    """A server of its own; `keep` is a folder in which faults and the log stay."""
+def run(
+    *, count: int, clients: int, seed: int = SEED, keep: Path | None = None, within_s: float = float("inf"),
+) -> Part:
+    """A server of its own; `keep` is a folder in which faults and the log stay. What is not sent when the time is over
+    is not sent."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         with ground(folder, projects(), [KEY, BYSTANDER], POLYVOX_MAX_BODY_MB=MAX_BODY_MB) as on:
-            return part(on, count=count, clients=clients, seed=seed, folder=folder)
+            return part(on, count=count, clients=clients, seed=seed, folder=folder, within_s=within_s)
 
 
-def part(on: Ground, *, count: int, clients: int, seed: int, folder: Path) -> Part:
+def part(
+    on: Ground, *, count: int, clients: int, seed: int, folder: Path, within_s: float = float("inf"),
+) -> Part:
     """Send them, and judge."""
     begun = time.monotonic()
     job, flag = on.store.jobs.recent(KEY, limit=1)[0].id, _flag(on.port)
     warm = max(min(count // 10, 20_000), clients)
     samples: list[tuple[int, dict[str, Taken]]] = []
     states = []
-    for phase, numbers in (("warm", range(warm)), ("sent", range(warm, count))):
+    for phase, numbers, share in (("warm", range(warm), 0.25), ("sent", range(warm, count), 1.0)):
         place = folder / phase
         place.mkdir(exist_ok=True)
-        _send(on, Plan(port=on.port, seed=seed, job=job, flag=flag, folder=place), numbers, clients, count, samples)
+        plan = Plan(port=on.port, seed=seed, job=job, flag=flag, folder=place, until=begun + share * within_s)
+        _send(on, plan, numbers, clients, count, samples)
         restless = on.wait_for_rest([KEY, BYSTANDER])
         time.sleep(min(SETTLE_S, count / 100))
         states.append(on.taken())
@@ -185,14 +195,19 @@ def _send(
         with progress_bar("requests") as tell:
             while any(process.is_alive() for process in processes):
                 time.sleep(0.2)
+                assert on.service.running, on.service.log_tail()
                 if time.monotonic() > looked + LOOK_S:
                     looked = time.monotonic()
                     done = numbers.start + _read(plan.folder).done
                     samples.append((done, on.taken()))
                     tell(done / count, f"{done:,} of {count:,}")
+    except BaseException:
+        for process in processes:
+            process.kill()
+        raise
     finally:
         for process in processes:
-            process.kill() if on.service.running is False else process.join()
+            process.join()
     assert all(process.exitcode == 0 for process in processes), "a client failed; its traceback is above"
 
 
