@@ -25,7 +25,7 @@ from backend.labeling.task_data import resolve
 from backend.prediction_names import consensus_version, own_version
 from backend.records import StoredVote, Version
 from model.data.numbers import INTERVAL, NumberBins
-from model.data.spaces import SingleChoice, Space, Value
+from model.data.spaces import Space, Value
 from model.data.votes import Vote, Votes
 
 if TYPE_CHECKING:
@@ -215,8 +215,8 @@ class Offers:
         for name, (space, control) in self._controls.items():
             masks = np.array([self._mask(name, space, control, each) for each in data])  # (B, C)
             offered = masks.reshape(len(data), len(space.classes))[list(task)]
-            sure = _confidence(space, rows[name], offered, known=not self._news(space, control))
-            values.append(_decoded(space, rows[name], offered))
+            said, sure = space.decide(rows[name], offered, complete=not self._news(space, control))
+            values.append(said)
             confidence.append(np.round(np.clip(sure, 0.0, 1.0), DIGITS).tolist())
         return values, confidence
 
@@ -260,35 +260,8 @@ class Offers:
         return now is not None and not set(now.classes) <= set(space.classes)
 
 
-def _decoded(space: Space, p: Floats, offered: NDArray[np.bool_]) -> list[Value | None]:
-    """The most probable value made of offered classes, of each row; p and offered are (R, C). None: nothing offered."""
-    some = np.count_nonzero(offered, axis=1).tolist()
-    if isinstance(space, NumberBins):
-        numbers = space.quantiles(np.where(offered, p, 0.0), 0.5).tolist()
-        return [Value.of_number(number) if any_ else None for number, any_ in zip(numbers, some, strict=True)]
-    if isinstance(space, SingleChoice):
-        one_of = [Value.of_class(label) for label in space.classes]
-        best = np.where(offered, p, -1.0).argmax(1)
-        return [one_of[index] if any_ else None for index, any_ in zip(best.tolist(), some, strict=True)]
-    chosen, which = np.unique(offered & (p >= 0.5), axis=0, return_inverse=True)
-    sets = [space.decode(row.astype(np.float64)) for row in chosen]
-    return [sets[index] if any_ else None for index, any_ in zip(which.ravel().tolist(), some, strict=True)]
-
-
 def _intervals(space: NumberBins, p: Floats) -> list[dict[str, Any]]:
     """What people read beside a predicted number, for each row (R, C): the central interval."""
     low, high = space.interval(p)
     return [{"meta": {"text": [f"{INTERVAL:.0%} interval: {a:g} to {b:g}"]}}
             for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-
-
-def _confidence(space: Space, p: Floats, offered: NDArray[np.bool_], *, known: bool) -> Floats:
-    """How sure each of these values is, (R,); anything where nothing is offered.
-
-    `known`: the offered classes are all there are, so that the probability of the others is theirs.
-    """
-    if isinstance(space, SingleChoice):
-        kept = np.where(offered, p, 0.0)
-        share = kept.sum(1) if known else np.ones(len(p))
-        return np.asarray(kept.max(1) / np.maximum(share, 1e-12))
-    return np.asarray(np.where(offered, np.maximum(p, 1.0 - p), 1.0).prod(1))

@@ -62,6 +62,12 @@ class NumberBins(SingleChoice):
         """The median of a row of probabilities, shape (C,)."""
         return Value.of_number(float(self.quantiles(np.asarray(row, np.float64)[None], 0.5)[0]))
 
+    def _said(self, kept: Floats, best: NDArray[np.intp]) -> tuple[list[Value], NDArray[np.intp]]:
+        """The median, which need not lie in the likeliest bin, and the bin that it lies in."""
+        numbers = self.quantiles(kept, 0.5)
+        bins = np.searchsorted(self.inner, numbers, side="right")
+        return [Value.of_number(number) for number in numbers.tolist()], bins
+
     def quantiles(self, p: NDArray[np.floating], share: float) -> Floats:
         """The number below which a `share` of each distribution lies; p is (..., C), the answer (...)."""
         p = np.asarray(p, dtype=np.float64)

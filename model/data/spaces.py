@@ -101,6 +101,26 @@ class SingleChoice:
     def contains(self, value: Value) -> bool:
         return value.kind is ValueKind.CLASS and value.data in self.classes
 
+    def decide(
+        self, p: NDArray[np.floating], offered: NDArray[np.bool_], *, complete: bool = True
+    ) -> tuple[list[Value | None], NDArray[np.float64]]:
+        """What to say of each row, and how sure that is: (R) values and (R,) probabilities; p and offered are (R, C).
+
+        A value is made of offered classes alone; None, with any probability, where nothing is offered. `complete`: the
+        offered classes are all there are, so that the probability of the others is theirs.
+        """
+        kept = np.where(offered, p, 0.0).astype(np.float64)
+        values, said = self._said(kept, np.where(offered, p, -1.0).argmax(1))
+        share = kept.sum(1) if complete else np.ones(len(kept))
+        sure = kept[np.arange(len(kept)), said] / np.maximum(share, 1e-12)
+        some = np.count_nonzero(offered, axis=1).tolist()
+        return [value if any_ else None for value, any_ in zip(values, some, strict=True)], sure
+
+    def _said(self, kept: NDArray[np.float64], best: NDArray[np.intp]) -> tuple[list[Value], NDArray[np.intp]]:
+        """(R) values and (R,) the class whose probability is that of the value; `best` is the likeliest one."""
+        one_of = [Value.of_class(label) for label in self.classes]
+        return [one_of[at] for at in best.tolist()], best
+
 
 @dataclass(frozen=True, slots=True)
 class MultipleChoice:
@@ -124,6 +144,16 @@ class MultipleChoice:
         if value.kind is not ValueKind.CLASSES or not isinstance(value.data, tuple):
             return False
         return set(value.data) <= set(self.classes)
+
+    def decide(
+        self, p: NDArray[np.floating], offered: NDArray[np.bool_], *, complete: bool = True
+    ) -> tuple[list[Value | None], NDArray[np.float64]]:
+        """What to say of each row, and how sure all of it is together; see `SingleChoice.decide`."""
+        chosen, which = np.unique(offered & (p >= 0.5), axis=0, return_inverse=True)
+        sets = [self.decode(row.astype(np.float64)) for row in chosen]
+        some = np.count_nonzero(offered, axis=1).tolist()
+        values = [sets[at] if any_ else None for at, any_ in zip(which.ravel().tolist(), some, strict=True)]
+        return values, np.asarray(np.where(offered, np.maximum(p, 1.0 - p), 1.0).prod(1), np.float64)
 
 
 Space = SingleChoice | MultipleChoice

@@ -31,7 +31,6 @@ from backend.services.prediction import trained_on
 from backend.services.served import as_votes
 from backend.services.statistics.subject import label_text
 from backend.services.task_encoder import Reader
-from model.data.spaces import SingleChoice
 from model.encoders.decoders import Decoder
 from model.errors import ContentError, ModelError
 
@@ -253,9 +252,8 @@ def _answer(
     loaded: Loaded, made: Explanation, served: dict[str, ControlPrediction], control: str, at: int, vote: str | None
 ) -> Answer:
     space, found, p = loaded.ladder.spaces[control], made.controls[control], served[control].served[0, at]
-    value = space.decode(p)
-    # Of a number, the probability of its bin: the median need not lie in the likeliest one.
-    sure = p[space.encode(value).argmax()] if isinstance(space, SingleChoice) else np.maximum(p, 1.0 - p).prod()
+    (value,), (sure,) = space.decide(p[None], np.ones((1, len(p)), np.bool_))
+    assert value is not None, "everything is offered"
     return Answer(
         answer=label_text(space.decode(found.answer[at])), probability=float(found.probability[at]),
         served=label_text(value), confidence=float(sure), vote=vote,

@@ -18,7 +18,7 @@ from backend.errors import ClientError
 from backend.services.gaps.answers import Answer, Board, Chunk
 from backend.services.served import Offers
 from backend.services.statistics.subject import label_text
-from model.data.spaces import MultipleChoice, SingleChoice, Space, Value
+from model.data.spaces import Space
 from model.errors import ModelError
 
 Floats = NDArray[np.float64]
@@ -77,20 +77,9 @@ def labels_of(space: Space, p: Floats, now: Sequence[str]) -> tuple[list[str], F
     offered = np.array([name in set(now) for name in space.classes], np.bool_)
     if not offered.any():
         offered = np.ones(len(space.classes), np.bool_)
-    if isinstance(space, MultipleChoice):
-        sets, which = np.unique((p >= 0.5) & offered, axis=0, return_inverse=True)
-        names = np.array(space.classes, dtype=object)
-        texts = [label_text(Value.of_classes(names[row].tolist())) for row in sets]
-        sure = np.where(offered, np.maximum(p, 1.0 - p), 1.0).prod(1)
-        return [texts[at] for at in which.ravel().tolist()], sure
-    kept = np.where(offered, p, 0.0)
-    kept = kept / np.maximum(kept.sum(1, keepdims=True), 1e-12)
-    if type(space) is SingleChoice:
-        return [space.classes[at] for at in kept.argmax(1).tolist()], kept.max(1)
-    values = [space.decode(row) for row in kept]
-    # A number is the median, which need not lie in the likeliest bin.
-    bins = np.array([space.encode(value).argmax() for value in values], np.intp)
-    return [label_text(value) for value in values], kept[np.arange(len(kept)), bins]
+    values, sure = space.decide(p, np.broadcast_to(offered, p.shape))
+    text = {value: label_text(value) for value in set(values) if value is not None}
+    return [text[value] for value in values if value is not None], sure
 
 
 def _of_chunk(

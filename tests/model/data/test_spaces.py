@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.data.numbers import number_bins
 from model.data.spaces import MultipleChoice, SingleChoice, Value, ValueKind
 from model.errors import ModelError
 
@@ -89,3 +90,26 @@ def test_neither_spaces_nor_votes_load_torch():
     code = "import sys, json, model, model.data.spaces, model.data.votes; print(json.dumps('torch' in sys.modules))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(answer.stdout) is False
+
+
+def test_what_is_said_is_offered_and_as_sure_as_its_own_probability() -> None:
+    p = np.array([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
+    offered = np.array([[True, True, True], [True, False, True], [False, False, False]])
+    values, sure = SingleChoice(("a", "b", "c")).decide(p, offered)
+    assert values == [Value.of_class("a"), Value.of_class("c"), None]
+    assert sure[:2].tolist() == pytest.approx([0.5, 0.6]), "what is not offered leaves its share to the others"
+    _, sure = SingleChoice(("a", "b", "c")).decide(p, offered, complete=False)
+    assert sure[:2].tolist() == pytest.approx([0.5, 0.3]), "unless there are classes that nobody knows yet"
+    sets, sure = MultipleChoice(("a", "b", "c")).decide(p, offered)
+    assert sets == [Value.of_classes(["a"]), Value.of_classes([]), None]
+    assert sure[:2].tolist() == pytest.approx([0.5 * 0.7 * 0.8, 0.8 * 0.7])
+
+
+def test_a_number_is_as_sure_as_the_bin_that_it_lies_in_not_as_the_likeliest_one() -> None:
+    """0, 5, 6 and 7 with .40, .15, .30 and .15: the median is 5, or 6, and never as sure as the 0 is likely."""
+    space = number_bins({}, least=0, most=10, step=1)
+    assert space is not None
+    p = np.zeros((1, 11))
+    p[0, [0, 5, 6, 7]] = 0.40, 0.15, 0.30, 0.15
+    (value,), sure = space.decide(p, np.ones((1, 11), np.bool_))
+    assert value == Value.of_number(5.0) and sure.tolist() == pytest.approx([0.15])
