@@ -14,8 +14,8 @@ from tests.soak.wire import bytes_of, read
 
 @pytest.mark.parametrize("raw, body, rest, closed", [
     (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP", b"ok", b"HTTP", False),
-    (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\nnext", b"abcde", b"next",
-     False),
+    (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\nnext", b"abcde",
+     b"next", False),
     (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"", b"", False),
     (b"HTTP/1.1 200 OK\r\n\r\nto the end", b"to the end", b"", True),
     (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx", b"x", b"", True),
