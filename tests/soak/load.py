@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from backend.commands.progress import progress_bar
 from benchmarks.load_clients import ROUTES, Servers, Taken, annotators
 from benchmarks.load_report import LATE_S
 from benchmarks.measure import median, p99
@@ -86,8 +87,10 @@ def part(on: Ground, noop_port: int, *, minutes: float, count: int) -> Part:
     begun = time.monotonic()
 
     def look() -> None:
-        while not over.wait(min(10.0, 3 * minutes)):
-            samples.append((time.monotonic() - begun, on.taken()))
+        with progress_bar("load") as tell:
+            while not over.wait(min(10.0, 3 * minutes)):
+                samples.append((time.monotonic() - begun, on.taken()))
+                tell(min(1.0, samples[-1][0] / 60 / minutes), f"{sum(submissions.given.values()):,} submissions")
 
     before, thread = on.taken(), threading.Thread(target=look)
     thread.start()
