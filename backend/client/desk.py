@@ -33,7 +33,7 @@ class DeskClient:
     def drafts(self, task_id: int) -> list[dict[str, Any]]:
         """See `ports.Desk`."""
         answer = self._call("GET", f"/api/tasks/{task_id}/drafts")
-        return [draft for draft in answer or [] if isinstance(draft, dict)]
+        return [draft for draft in answer if isinstance(draft, dict)] if isinstance(answer, list) else []
 
     def create_draft(self, task_id: int, result: Result) -> dict[str, Any]:
         """See `ports.Desk`."""

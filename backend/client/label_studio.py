@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -46,7 +46,8 @@ class LabelStudioClient:
 
     def users(self) -> dict[str, str]:
         """annotator id -> e-mail, or user name where there is none."""
-        return {str(user["id"]): user.get("email") or user.get("username") or str(user["id"]) for user in self._users()}
+        return {str(user["id"]): _text(user.get("email")) or _text(user.get("username")) or str(user["id"])
+                for user in self._objects("/api/users/")}
 
     def import_predictions(self, project_id: int, predictions: Sequence[Mapping[str, Any]]) -> int:
         """Bulk import. One task that is gone makes Label Studio refuse it, so such tasks are then sorted out and left.
@@ -71,8 +72,10 @@ class LabelStudioClient:
 
     def prediction_versions(self, project_id: int) -> dict[str, int]:
         """See `ports.LabelStudio`."""
-        answer = self._http.json("GET", f"/api/projects/{project_id}/model-versions/")
-        return {str(version): int(number) for version, number in (answer or {}).items()}
+        answer = self._http.json("GET", f"/api/projects/{project_id}/model-versions/") or {}
+        if not isinstance(answer, dict) or any(type(number) is not int for number in answer.values()):
+            raise LabelStudioError("Label Studio answered with something that is no list of versions.", retry=False)
+        return answer
 
     def predicted_tasks(self, project_id: int, version: str) -> set[int]:
         """See `ports.LabelStudio`."""
@@ -97,11 +100,13 @@ class LabelStudioClient:
 
     def webhooks(self, project_id: int) -> list[dict[str, Any]]:
         """All webhooks that hear of the project, whoever made them."""
-        return list(self._http.json("GET", "/api/webhooks/", params={"project": project_id}) or [])
+        return [{name: KINDS.get(name, _as_it_is)(value) for name, value in hook.items()}
+                for hook in self._objects("/api/webhooks/", project=project_id)]
 
     def ml_backends(self, project_id: int) -> list[dict[str, Any]]:
         """The ML backends that are connected to the project."""
-        return list(self._http.json("GET", "/api/ml/", params={"project": project_id}) or [])
+        return [{name: KINDS.get(name, _as_it_is)(value) for name, value in model.items()}
+                for model in self._objects("/api/ml/", project=project_id)]
 
     def register_webhook(self, project_id: int, url: str, headers: Mapping[str, str]) -> None:
         """Make Label Studio tell `url` of every event. One that is there already (Label Studio makes it, without
@@ -122,8 +127,7 @@ class LabelStudioClient:
 
     def views(self, project_id: int) -> list[dict[str, Any]]:
         """See `ports.LabelStudio`."""
-        return [view for view in self._http.json("GET", "/api/dm/views/", params={"project": project_id}) or []
-                if isinstance(view, dict) and "id" in view]
+        return self._objects("/api/dm/views/", project=project_id)
 
     def save_view(self, project_id: int, view_id: int | None, data: Mapping[str, Any]) -> None:
         """See `ports.LabelStudio`."""
@@ -144,11 +148,39 @@ class LabelStudioClient:
     def _import(self, project_id: int, rows: list[dict[str, Any]]) -> int:
         path = f"/api/projects/{project_id}/import/predictions"
         answer = self._http.json("POST", path, body=rows, timeout_s=SLOW_TIMEOUT_S)
-        return int((answer or {}).get("created", 0))
+        created = answer.get("created") if isinstance(answer, dict) else None
+        if type(created) is not int:
+            raise LabelStudioError("Label Studio did not say how many predictions it stored.", retry=True)
+        return created
 
-    def _users(self) -> list[dict[str, Any]]:
-        answer = self._http.json("GET", "/api/users/")
-        return [user for user in answer or [] if isinstance(user, dict) and "id" in user]
+    def _objects(self, path: str, **params: Any) -> list[dict[str, Any]]:
+        """What Label Studio lists under a path; each has a number for its id. Raises LabelStudioError."""
+        answer = self._http.json("GET", path, params=params or None) or []
+        if not isinstance(answer, list) or not all(isinstance(each, dict) and type(each.get("id")) is int
+                                                   for each in answer):
+            raise LabelStudioError(f"Label Studio answered GET {path} with something that is not its list.",
+                                   retry=False)
+        return answer
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _texts(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _headers(value: object) -> dict[str, str]:
+    return {name: text for name, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
+
+
+def _as_it_is(value: object) -> object:
+    return value
+
+
+# Fields that are looked into, as what they are promised to be; of anything else nothing is left.
+KINDS: dict[str, Callable[[object], object]] = {"url": _text, "headers": _headers, "actions": _texts}
 
 
 def _same_address(one: str, other: str) -> bool:

@@ -64,6 +64,7 @@ class Transport:
     ) -> None:
         self._base = url.rstrip("/")
         self._connected = bool(url and key)
+        self._sendable = _fits_a_header(key.strip())
         self._most_bytes = most_bytes
         self._session = requests.Session()
         retry = _Retry(
@@ -95,6 +96,8 @@ class Transport:
         """
         if not self._connected:
             raise LabelStudioError(NOT_SET, retry=False)
+        if not self._sendable:
+            raise LabelStudioError(REFUSED, retry=False)
         response = self._send(method, path, params, body, timeout_s, self._auth)
         if response.status == 401 and self._auth.refused():
             response = self._send(method, path, params, body, timeout_s, self._auth)
@@ -120,6 +123,9 @@ class Transport:
                     late = watch.over or _is_late(error)
                     what = "did not answer {} {} in time" if late else "cannot be reached for {} {}"
                     raise LabelStudioError(f"Label Studio {what.format(method, path)}.", retry=True) from error
+                except ValueError as error:  # `requests` looks at where a redirect leads, and lets this through
+                    message = f"Label Studio answered {method} {path} with a redirect to no address."
+                    raise LabelStudioError(message, retry=False) from error
                 if watch.over:  # a body without a length that was cut looks like one that ended
                     raise LabelStudioError(f"Label Studio did not answer {method} {path} in time.", retry=True)
                 if answer.status not in REDIRECTS:
@@ -149,7 +155,7 @@ class Transport:
         response = self._send("POST", path, None, {"refresh": personal_token}, READ_TIMEOUT_S, None)
         answer = _decoded(response, "POST", path, TIMES * self._most_bytes)
         access = answer.get("access") if isinstance(answer, dict) else None
-        if not isinstance(access, str):
+        if not isinstance(access, str) or not _fits_a_header(access):
             raise LabelStudioError("Label Studio gave no access token for LABEL_STUDIO_API_KEY.", retry=False)
         return access
 
@@ -164,6 +170,11 @@ class _Retry(Retry):
         if error is not None and (isinstance(error, ReadTimeoutError) or is_over()):
             raise error
         return super().increment(method, url, response, error, _pool, _stacktrace)
+
+
+def _fits_a_header(token: str) -> bool:
+    """Whether a token can be sent at all; what cannot is no token, and HTTP's library would quote it in its error."""
+    return token.isascii() and token.isprintable()
 
 
 def _is_late(error: requests.exceptions.RequestException) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,21 @@ def test_ordinary_bodies_are_far_from_the_limit() -> None:
             "annotations": [{"id": 5, "completed_by": 3, "result": [region]}] * 5}
     raw = json.dumps([task] * 9000).encode()
     assert len(raw) > 9 * 2**20 and not too_dear(raw, 256 * 2**20)
+
+
+def test_the_look_before_parsing_costs_less_than_parsing_and_never_long_at_a_stretch() -> None:
+    """64 MB of plain text are no dear body; while somebody looks for patterns in them, no other thread runs."""
+    raw = b'"' + b"a" * (32 * 2**20) + b'"'
+
+    def seconds(work: Callable[[], object]) -> float:
+        took = []
+        for _ in range(3):
+            begun = time.thread_time()
+            work()
+            took.append(time.thread_time() - begun)
+        return min(took)
+
+    assert seconds(lambda: _cost(raw)) < 4 * seconds(lambda: json.loads(raw))
 
 
 def peak_kb(pid: int) -> int:

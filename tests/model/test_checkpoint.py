@@ -58,6 +58,7 @@ def _format(path):
         (checkpoint.MANIFEST, lambda path: path.write_bytes(b"{")),
         (checkpoint.MANIFEST, lambda path: path.write_bytes(b"[]")),
         (checkpoint.MANIFEST, lambda path: path.write_bytes(b"\xff")),
+        (checkpoint.MANIFEST, lambda path: path.write_bytes(b'{"a":' * 5000 + b"1" + b"}" * 5000)),
         (checkpoint.MANIFEST, _format),
     ],
 )
@@ -65,6 +66,34 @@ def test_damage_is_detected(folder, file, damage):
     damage(folder / file)
     with pytest.raises(CheckpointError):
         checkpoint.load(folder)
+
+
+def test_no_flipped_bit_of_a_manifest_changes_what_is_read(tmp_path):
+    meta = {"classes": ["polite", "rude", "ü"], "weights": {"prior": 0.25, "pooled": 0.75}, "width": 64}
+    checkpoint.save(tmp_path / "r1", ARRAYS, meta)
+    path = tmp_path / "r1" / checkpoint.MANIFEST
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        for bit in range(8):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :])
+            try:
+                found = checkpoint.load(tmp_path / "r1")[1]
+            except CheckpointError:
+                continue
+            assert found == meta, (at, bit)  # white space may be another
+
+
+def test_numbers_as_keys_come_back_as_text(tmp_path):
+    checkpoint.save(tmp_path / "r1", ARRAYS, {"weights": {2: 0.5, 10: float("inf")}})
+    assert checkpoint.load(tmp_path / "r1")[1] == {"weights": {"2": 0.5, "10": float("inf")}}
+
+
+def test_a_manifest_of_before_they_had_a_sum_of_themselves_is_read(folder):
+    path = folder / checkpoint.MANIFEST
+    old = json.loads(path.read_text())
+    del old[checkpoint.SUM]
+    path.write_text(json.dumps(old))
+    assert checkpoint.load(folder)[1] == {"note": "ü"}
 
 
 def test_a_missing_checkpoint(tmp_path):

@@ -112,7 +112,7 @@ def _require_fitting(manifest: archive.Manifest, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if manifest.size + RESERVE > free:
         raise BackupError(f"The archive needs {manifest.size / 1e6:.0f} MB, and {free / 1e6:.0f} MB are free "
-                          f"in {folder}:  was changed.")
+                          f"in {folder}; nothing was changed.")
 
 
 def _prepare(database: Path, wanted: str) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -307,3 +307,64 @@ def test_a_list_that_is_empty_although_there_are_tasks_is_an_error(client: Label
     studio.page_cap = 0
     with pytest.raises(LabelStudioError, match="none of 1 tasks"):
         list(client.task_ids(1))
+
+
+@pytest.mark.parametrize("odd", [
+    None, 1, "1", [], {}, {"id": "1"}, {"id": True}, {"id": 0}, {"id": 2**63}, {"id": 1.5}, {"id": 1},
+    {"id": 1, "updated_at": None, "annotations": []}, {"id": 1, "updated_at": "soon", "annotations": []},
+    {"id": 1, "updated_at": "2026-11-27T12:00:00", "annotations": []},
+    {"id": 1, "updated_at": "0001-01-01T00:00:00+14:00", "annotations": []},
+    {"id": 1, "updated_at": "9999-12-31T23:59:59-14:00", "annotations": []},
+    {"id": 1, "updated_at": "2026-11-27T12:00:00Z", "annotations": None},
+], ids=repr)
+def test_a_list_with_something_that_is_no_task_is_refused_whole(odd: object) -> None:
+    """What it leaves out would count as deleted."""
+    fine = {"id": 2, "updated_at": "2026-11-27T12:00:00Z", "annotations": []}
+    with serving(lambda request: Answer(body={"total": 2, "tasks": [odd, fine]})) as server:
+        asked = LabelStudioClient(Settings(label_studio_url=server.url, label_studio_api_key="0" * 40))
+        with pytest.raises(LabelStudioError, match="without an id, a time or a list of annotations"):
+            asked.tasks_by_id(1, [1, 2])
+        with pytest.raises(LabelStudioError, match="without an id, a time or a list of annotations"):
+            list(asked.changed_tasks(1, None))
+
+
+def test_a_task_listed_twice_does_not_stand_for_another() -> None:
+    fine = {"id": 2, "updated_at": "2026-11-27T12:00:00Z", "annotations": []}
+    with serving(lambda request: Answer(body={"total": 2, "tasks": [fine, fine]})) as server:
+        asked = LabelStudioClient(Settings(label_studio_url=server.url, label_studio_api_key="0" * 40))
+        with pytest.raises(LabelStudioError, match="not asked for"):
+            asked.tasks_by_id(1, [1, 2])
+
+
+@pytest.mark.parametrize("walk", [
+    lambda client: list(client.changed_tasks(1, None)),
+    lambda client: list(client.changed_tasks(1, NOON + timedelta(seconds=3))),
+    lambda client: list(client.task_ids(1)),
+])
+def test_a_walk_over_lists_in_another_order_ends(walk: Callable[[LabelStudioClient], object]) -> None:
+    """It goes on from the last row; the same rows would come again for ever."""
+    rows = [{"id": each, "updated_at": stamp(each), "annotations": []} for each in (5, 3)]
+    with serving(lambda request: Answer(body={"total": 9, "tasks": rows})) as server:
+        asked = LabelStudioClient(Settings(label_studio_url=server.url, label_studio_api_key="0" * 40))
+        with pytest.raises(LabelStudioError, match="not asked for"):
+            walk(asked)
+
+
+@pytest.mark.parametrize("answer", [True, 1, "text", {"id": 1}, [1], [None], [{}], [{"id": "1"}], {"a": None}, {"a": "x"}])
+def test_answers_of_another_shape_are_an_error_with_a_sentence(answer: object) -> None:
+    with serving(lambda request: Answer(body=answer, status=200)) as server:
+        asked = LabelStudioClient(Settings(label_studio_url=server.url, label_studio_api_key="0" * 40))
+        for ask in (asked.webhooks, asked.ml_backends, asked.views, lambda _: asked.users(), asked.prediction_versions):
+            if ask == asked.prediction_versions and answer == {"id": 1}:
+                continue
+            with pytest.raises(LabelStudioError, match="Label Studio answered"):
+                ask(1)
+
+
+def test_what_is_looked_into_has_the_type_that_was_promised() -> None:
+    odd = [{"id": 1, "url": 5, "headers": ["a"], "actions": 3}, {"id": 2, "url": None, "headers": {"a": 1, "b": "c"}}]
+    with serving(lambda request: Answer(body=odd)) as server:
+        asked = LabelStudioClient(Settings(label_studio_url=server.url, label_studio_api_key="0" * 40))
+        assert asked.webhooks(1) == [
+            {"id": 1, "url": "", "headers": {}, "actions": []}, {"id": 2, "url": "", "headers": {"b": "c"}}]
+        assert [each["url"] for each in asked.ml_backends(1)] == ["", ""]

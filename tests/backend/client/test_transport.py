@@ -105,6 +105,22 @@ def test_a_refused_token_says_which_setting_to_check(key: str) -> None:
     assert len(server.requests) <= 4
 
 
+@pytest.mark.parametrize("token", ["half a \u20ac", "two\nlines", "\udc80"])
+def test_a_token_that_no_header_can_hold_is_refused_in_a_sentence(token: str) -> None:
+    """Pasted with something else, or given by a server that is none."""
+    with serving(lambda request: Answer(body={"access": token})) as server:
+        for key in (token, PERSONAL):
+            error = error_of(transport(server.url, key))
+            assert "LABEL_STUDIO_API_KEY" in str(error) and not error.retry and token not in str(error)
+
+
+@pytest.mark.parametrize("where", ["http://[::1", "http://[nonsense]/api/x", ""])
+def test_a_redirect_to_no_address_is_an_error_with_a_sentence(where: str) -> None:
+    with serving(lambda request: Answer(status=302, headers={"Location": where})) as server:
+        error = error_of(transport(server.url))
+    assert not error.retry and "redirect" in str(error)
+
+
 def test_what_may_be_repeated_is_and_what_may_not_is_not() -> None:
     def script(request: Request) -> Answer:
         tries = sum(each.method == request.method for each in server.requests)
