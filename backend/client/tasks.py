@@ -7,8 +7,8 @@ and read again whole; a group that fills a page is read by id.
 
 A page may be shorter than what was asked for and not be the last one (a server or a proxy may cap pages): a walk ends
 where the answer's `total`, the tasks that fit the filter, is reached. One whose filter is ignored would never end, and
-is refused. So is a list in which something is no task (no id, no time, no list of annotations): whoever took the rest for all there is would
-remove the others with their votes.
+is refused. So is a list in which something is no task (no id, no time, no list of annotations): whoever took the rest
+for all there is would remove the others with their votes.
 
 `include` names the fields of tasks and, with the same list, of their annotations: without predictions, drafts and the
 columns of the Data Manager a page is read four times as fast and is a ninth of the size (measured on 1.23.2).
@@ -160,7 +160,7 @@ def _all_of(filters: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _is_task(raw: object, *, whole: bool) -> bool:
-    """Whether it has an id that a database can hold; a `whole` one also a time and annotations: none are a list, too."""
+    """Whether it has an id that a database can hold; a `whole` one also a time and annotations, be it none."""
     if not isinstance(raw, dict) or type(raw.get("id")) is not int or not 0 < raw["id"] < 2**63:
         return False
     if not whole:

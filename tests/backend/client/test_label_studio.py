@@ -350,7 +350,9 @@ def test_a_walk_over_lists_in_another_order_ends(walk: Callable[[LabelStudioClie
             walk(asked)
 
 
-@pytest.mark.parametrize("answer", [True, 1, "text", {"id": 1}, [1], [None], [{}], [{"id": "1"}], {"a": None}, {"a": "x"}])
+@pytest.mark.parametrize("answer", [
+    True, 1, "text", {"id": 1}, [1], [None], [{}], [{"id": "1"}], {"a": None}, {"a": "x"},
+])
 def test_answers_of_another_shape_are_an_error_with_a_sentence(answer: object) -> None:
     with serving(lambda request: Answer(body=answer, status=200)) as server:
         asked = LabelStudioClient(Settings(label_studio_url=server.url, label_studio_api_key="0" * 40))
