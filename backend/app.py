@@ -22,10 +22,11 @@ from flask import Flask, Response, g, jsonify, request
 from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
 
-from backend.errors import ClientError, Unauthorized
+from backend.errors import Busy, ClientError, Unauthorized
 from backend.routes import BLUEPRINTS
-from backend.routes.context import EXTENSION, Context
+from backend.routes.context import EXTENSION, Context, most_memory
 from backend.routes.hosts import Hosts
+from backend.routes.large_bodies import LargeBodies
 from backend.routes.same_origin import Forbidden, check_foreign
 from backend.services.webhook_check import SECRET_HEADER
 from backend.settings import Settings
@@ -60,7 +61,8 @@ def create_app(services: Services, backend: PolyvoxBackend | None = None) -> Fla
     app.config["MAX_CONTENT_LENGTH"] = int(services.settings.max_body_mb * 1024 * 1024)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     metrics = Metrics(services.store)
-    app.extensions[EXTENSION] = Context(services=services, backend=backend, metrics=metrics)
+    large = LargeBodies(most_memory(app.config["MAX_CONTENT_LENGTH"]))
+    app.extensions[EXTENSION] = Context(services=services, backend=backend, metrics=metrics, large=large)
     _be_impatient(app)
     _guard(app, services.settings)
     _measure(app, metrics)
@@ -82,6 +84,8 @@ def _be_impatient(app: Flask) -> None:
     def end(_: BaseException | None) -> None:
         if "patience" in g:
             g.patience.close()
+        if "done" in g:  # with a large body
+            g.done()
 
 
 def _guard(app: Flask, settings: Settings) -> None:
@@ -167,6 +171,8 @@ def _answer_errors(app: Flask) -> None:
         response = _error(str(error), error.status)
         if isinstance(error, Unauthorized):
             response.headers["WWW-Authenticate"] = 'Basic realm="Polyvox", charset="UTF-8"'
+        if isinstance(error, Busy):
+            response.headers["Retry-After"] = "5"
         if isinstance(error, Forbidden):
             response.status = f"{error.status} {error.reason}"
         return response

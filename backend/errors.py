@@ -41,6 +41,12 @@ class TooMany(ClientError):
     status = 429
 
 
+class Busy(ClientError):
+    """There is no room for it now; the same request may be served in a moment."""
+
+    status = 503
+
+
 class Unauthorized(ClientError):
     """Credentials are missing or wrong."""
 

@@ -19,10 +19,11 @@ _NOT_LATIN = bytes(range(0xC4, 0xF0))
 
 def too_dear(raw: bytes | bytearray, most: int) -> bool:
     """Whether the bytes, their text and what it is parsed to may take more than `most` bytes, all together."""
-    return DEAREST * len(raw) > most and _cost(raw) > most
+    return DEAREST * len(raw) > most and cost_of(raw) > most
 
 
-def _cost(raw: bytes | bytearray) -> int:
+def cost_of(raw: bytes | bytearray) -> int:
+    """The bytes of memory that these, their text and what it is parsed to take at most, all together."""
     size, lists, dicts = len(raw), raw.count(b"["), raw.count(b"{")
     entries, commas, texts = raw.count(b":"), raw.count(b","), raw.count(b'"') // 2
     numbers = max(commas + 1 - max(texts - entries, 0), 0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from flask import current_app, request
+from flask import current_app, g, request
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from backend.protocol import read_json
+from backend.routes.large_bodies import SMALL, LargeBodies
 from backend.telemetry import Metrics
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Context:
     services: Services
     backend: PolyvoxBackend
     metrics: Metrics
+    large: LargeBodies
 
 
 def context() -> Context:
@@ -36,10 +38,24 @@ TIMES, LEAST = 4, 64 * 2**20  # a body may take that many times its limit in mem
 
 
 def body() -> dict[str, Any]:
-    """The JSON object in the body. Raises `ClientError`, 413 over the limit, 415 for another content type."""
+    """The JSON object in the body. Raises `ClientError`, 413 over the limit, 415 for another content type, 503 while
+    other large ones take all the room."""
     if request.mimetype != "application/json" and not request.mimetype.endswith("+json"):
         raise UnsupportedMediaType("The content type is not application/json.")
-    raw = request.get_data(cache=False)
+    raw = _raw()
     if request.content_length is None and len(raw) >= (request.max_content_length or 0):
         raise RequestEntityTooLarge  # a chunked body is cut off at the limit without a word
-    return read_json(raw, most=max(TIMES * (request.max_content_length or 0), LEAST))
+    return read_json(raw, most=most_memory(request.max_content_length or 0))
+
+
+def _raw() -> bytes:
+    """The bytes of the body; `done` in `g` is what to call after a large one. Raises `Busy`."""
+    if request.content_length is not None and request.content_length <= SMALL:
+        return request.get_data(cache=False)
+    raw, g.done = context().large.read(lambda: request.get_data(cache=False))
+    return raw
+
+
+def most_memory(limit: int) -> int:
+    """The bytes that a body may take in memory, and all large ones of a moment, where `limit` is that of its length."""
+    return max(TIMES * limit, LEAST)

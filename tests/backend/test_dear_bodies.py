@@ -7,11 +7,12 @@ import json
 import time
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from backend.json_cost import _cost, too_dear
+from backend.json_cost import cost_of, too_dear
 from tests.backend.test_serve import free_port, healthy, processes_of, serving, until
 
 SIZE = 64 * 2**20 - 1000
@@ -31,7 +32,7 @@ def test_the_estimate_is_never_below_what_parsing_takes(part: bytes) -> None:
         taken = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert value and _cost(raw) >= taken + len(raw)
+    assert value and cost_of(raw) >= taken + len(raw)
 
 
 def test_keys_of_their_own_count_as_texts() -> None:
@@ -42,7 +43,7 @@ def test_keys_of_their_own_count_as_texts() -> None:
         taken = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert value and _cost(raw) >= taken + len(raw)
+    assert value and cost_of(raw) >= taken + len(raw)
 
 
 def test_ordinary_bodies_are_far_from_the_limit() -> None:
@@ -65,7 +66,7 @@ def test_the_look_before_parsing_costs_less_than_parsing_and_never_long_at_a_str
             took.append(time.thread_time() - begun)
         return min(took)
 
-    assert seconds(lambda: _cost(raw)) < 4 * seconds(lambda: json.loads(raw))
+    assert seconds(lambda: cost_of(raw)) < 4 * seconds(lambda: json.loads(raw))
 
 
 def peak_kb(pid: int) -> int:
@@ -73,7 +74,7 @@ def peak_kb(pid: int) -> int:
     return int(line.split()[1])
 
 
-def test_a_body_of_64_mb_costs_at_most_four_times_its_size(tmp_path: Path) -> None:
+def test_a_body_of_64_mb_costs_at_most_four_times_its_size_and_eight_at_once_six_times(tmp_path: Path) -> None:
     """Of the processes that serve, the one that grows most."""
     port = free_port()
     with serving(tmp_path, port) as process:
@@ -95,3 +96,18 @@ def test_a_body_of_64_mb_costs_at_most_four_times_its_size(tmp_path: Path) -> No
         connection.close()
         grown = max(peak_kb(pid) - before[pid] for pid in before)
         assert 64_000 < grown < 4 * 64 * 1024
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: posted(port, whole), range(8)))
+        assert {status for status, _ in answers} <= {400, 503} and 400 in {status for status, _ in answers}
+        assert all("try again in a moment" in sentence for status, sentence in answers if status == 503)
+        grown = max(peak_kb(pid) - before[pid] for pid in before)
+        assert grown < 6 * 64 * 1024, [status for status, _ in answers]
+
+
+def posted(port: int, body: bytes) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    found = answer.status, json.load(answer)["error"]
+    connection.close()
+    return found

@@ -1,4 +1,5 @@
-"""Services that have published a version for the project of the recorded requests; everything real but the encoder."""
+"""Services that have published a version for the project of the recorded requests; everything real but the encoder
+and the size of the network."""
 
 from __future__ import annotations
 
@@ -8,10 +9,12 @@ from typing import Any
 
 from backend.bootstrap import Services, build_services
 from backend.records import Annotation, StoredVote, Task, TaskSnapshot
+from backend.services.training import Training
 from backend.settings import Settings
 from model.data.spaces import Value
 from model.data.votes import Provenance
 from tests.backend.encoders import WordHashEncoder
+from tests.backend.services.workshop import LEARNING
 from tests.backend.web.conftest import NOW, recorded
 
 KEY = "1.1795817992"  # of most recorded requests
@@ -27,7 +30,9 @@ def trained_services(folder: Path, *, tasks: int = 45, **settings: Any) -> Servi
     services = build_services(chosen, encoder=WordHashEncoder())
     services.store.projects.ensure(KEY, title="Text choices", label_config=CONFIG)
     services.store.tasks.take_over(KEY, list(_snapshots(tasks)))
-    services.training.run(KEY, lambda fraction, note: None)
+    training = Training(store=services.store, features=services.features, registry=services.registry,
+                        settings=services.settings, clock=services.clock, ladder=LEARNING)
+    training.run(KEY, lambda fraction, note: None)
     return services
 
 
