@@ -74,8 +74,8 @@ def peak_kb(pid: int) -> int:
     return int(line.split()[1])
 
 
-def test_a_body_of_64_mb_costs_at_most_four_times_its_size_and_eight_at_once_six_times(tmp_path: Path) -> None:
-    """Of the processes that serve, the one that grows most."""
+def test_a_body_of_64_mb_costs_at_most_four_times_its_size(tmp_path: Path) -> None:
+    """Of the processes that serve, the one that grows most; and eight at once at most six times."""
     port = free_port()
     with serving(tmp_path, port) as process:
         until(lambda: healthy(port) or process.poll() is not None)
