@@ -7,13 +7,28 @@ import os
 import sys
 from typing import Any
 
+from backend.bootstrap import keep_private
 from backend.errors import PolyvoxError
 from backend.exposure import require_guarded
 from backend.settings import Settings
+from backend.telemetry import count_together
 
 worker_class = "backend.web_worker.FrontWorker"  # a client that never finishes its request costs no thread
 threads = 8
 control_socket_disable = True  # it would be one in the home folder
+
+
+def on_starting(server: Any) -> None:
+    """Called before anything else: several web processes count their requests together, so that `/metrics` of each
+    tells the sum of all."""
+    if server.cfg.workers == 1:
+        return
+    ports = [str(address[1]) for address in server.cfg.address if isinstance(address, tuple)]
+    keep_private()
+    try:
+        count_together(Settings.from_env(os.environ).data_dir / "metrics" / (ports[0] if ports else "socket"))
+    except PolyvoxError as error:
+        sys.exit(str(error))
 
 
 def when_ready(server: Any) -> None:

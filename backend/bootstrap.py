@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from backend.services.prediction import Prediction
     from backend.services.reconcile import Reconciler
     from backend.services.statistics import Statistics
+    from backend.services.storage_watch import StorageWatch
     from backend.services.training import Training
     from backend.services.triggers import Triggers
     from model.encoders import Encoder
@@ -69,6 +70,7 @@ class Services:
     gaps: GapFilling
     triggers: Triggers
     alive: Alive
+    storage: StorageWatch
     late: LateWrites
     clock: Clock
 
@@ -122,6 +124,7 @@ def _wired(
     from backend.services.prediction import Prediction
     from backend.services.reconcile import Reconciler
     from backend.services.statistics import Statistics
+    from backend.services.storage_watch import StorageWatch
     from backend.services.training import Training
     from backend.services.triggers import Triggers
     from backend.store.journal import Journal
@@ -161,6 +164,7 @@ def _wired(
             clock=clock,
         ),
         alive=Alive(settings.label_studio_url),
+        storage=StorageWatch(store, settings, seconds=seconds),
         triggers=Triggers(store=store, settings=settings, clock=clock, seconds=seconds, take_in=late.try_to_take_in,
                           usable=registry.usable),
         clock=clock,

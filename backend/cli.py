@@ -16,7 +16,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from backend.commands import COMMANDS
 from backend.errors import NoVotes, PolyvoxError, SettingsError
+from backend.services.storage_watch import of_database
 from backend.settings import Settings
+from backend.store.patience import AWAY, why
 from backend.telemetry import configure_logging
 
 _WIDE = 200  # columns
@@ -52,6 +54,8 @@ def main(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None
         return _complain(str(error), 2)
     except PolyvoxError as error:
         return _complain(str(error), 1)
+    except AWAY as error:
+        return _complain(of_database(why(error)), 1)
     except SQLAlchemyError as error:
         # Its message quotes the statement and its values.
         return _complain(f"The database cannot be used ({type(error).__name__}); check DATABASE_URL.", 1)

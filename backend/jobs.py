@@ -22,6 +22,7 @@ from backend.errors import JobFailed, LabelStudioError, PolyvoxError
 from backend.labeling import parse_config
 from backend.ports import Progress
 from backend.records import Job, JobKind, JobState, Verdict
+from backend.services.reading import waiting_note
 from backend.services.regions import known_regions, region_contents
 from backend.services.trigger_rules import growing
 from model.data.splits import task_of
@@ -58,6 +59,7 @@ class Heartbeat:
         self._stop = stop
         self._told: tuple[float, str] = (0.0, "")
         self._ended = threading.Event()
+        self._worker = threading.get_ident()  # who does the job
         self.lost = False
         self._thread = threading.Thread(target=self._beat, name=f"lease-{job.kind}", daemon=True)
 
@@ -75,12 +77,16 @@ class Heartbeat:
             raise JobStopped
         self._told = (min(max(fraction, 0.0), 1.0), note)
 
+    def _waiting(self) -> str:
+        waits = self._services.label_studio.waits_for(self._worker)
+        return waiting_note(*waits) if waits else ""
+
     def _beat(self) -> None:
         lease_s = self._services.settings.job_lease_s
         written: tuple[float, str] | None = None
         beaten_at = time.monotonic()
         while not self._ended.wait(min(1.0, lease_s / 4)):
-            told = self._told
+            told = (self._told[0], self._waiting() or self._told[1])
             if told == written and time.monotonic() - beaten_at < lease_s / 4:
                 continue
             try:

@@ -292,12 +292,17 @@ class Store(Protocol):
     def stamps(self) -> StampStore: ...
     @property
     def instance(self) -> InstanceStore: ...
+    def refuses(self, *, wait_s: float) -> str:
+        """Why the database takes no write, for the middle of a sentence, after `wait_s` of waiting for its turn; ""
+        when it takes one. Changes nothing."""
     def close(self) -> None: ...
 
 
 class LabelStudio(Protocol):
     """The Label Studio API, as far as Polyvox uses it. Raises `LabelStudioError`, which says whether to retry."""
 
+    def waits_for(self, thread: int | None) -> tuple[str, float] | None:
+        """What a thread (by its ident) asked long ago and was not answered yet, such as ("GET /api/tasks", 25.0)."""
     def project(self, project_id: int) -> dict[str, Any]: ...
     def tasks_by_id(self, project_id: int, task_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
         """With raw annotations (`completed_by` an int or null), in as few calls as possible; ids that are gone are

@@ -83,6 +83,9 @@ class Settings:
     secret_key: str = setting(
         "", "Key under which annotators' tokens are encrypted; empty means the file `secret.key` in the data folder, "
         "which is made when it is needed.", pattern=r"[A-Za-z0-9_-]{43}=", words="a Fernet key", secret=True)
+    disk_free_mb: float = setting(
+        200.0, "Where less is left on the disk of the data folder or of the checkpoints, the status says so; 0 "
+        "switches it off.", unit="MB", least=0)
     log_level: str = setting("INFO", "How much is logged.", env="LOG_LEVEL", choices=LOG_LEVELS)
 
     encoder: str = setting(

@@ -170,7 +170,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._together = COUNTED_IN in os.environ
         self._requests = Counter(
-            "polyvox_requests", "HTTP requests answered by this process", ["route", "method", "status"],
+            "polyvox_requests", "HTTP requests answered", ["route", "method", "status"],
             registry=self.registry)
         self._seconds = Histogram(
             "polyvox_request_seconds", "Time to answer an HTTP request", ["route"], registry=self.registry,

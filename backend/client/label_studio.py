@@ -19,6 +19,10 @@ class LabelStudioClient:
         self._http = Transport(settings.label_studio_url, settings.label_studio_api_key, backoff_s=backoff_s)
         self._tasks = TaskReader(self._http)
 
+    def waits_for(self, thread: int | None) -> tuple[str, float] | None:
+        """See `ports.LabelStudio`."""
+        return self._http.waits_for(thread)
+
     def authorization(self) -> str:
         """The value of the Authorization header that Label Studio's files need as well as its API."""
         return self._http.authorization()

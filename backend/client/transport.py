@@ -11,6 +11,7 @@ Messages of errors name method, path and status, never bodies: these may carry l
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from backend.json_cost import too_dear
 
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 60.0
+WAITING_S = 15.0  # an exchange that takes longer is told of
 SLOW_TIMEOUT_S = 600.0  # bulk imports and deletions of versions: minutes on a busy SQLite
 MOST_BYTES = 256 * 1024 * 1024  # of one answer, unpacked; a page of 200 tasks with all their annotations is far below
 TIMES = 4  # an answer may take that many times as much memory, parsed
@@ -66,6 +68,8 @@ class Transport:
         self._connected = bool(url and key)
         self._sendable = _fits_a_header(key.strip())
         self._most_bytes = most_bytes
+        self._seconds = seconds
+        self._under_way: dict[int, tuple[float, str]] = {}  # thread -> since when, method and path of its exchange
         self._session = requests.Session()
         retry = _Retry(
             total=RETRIES,
@@ -98,10 +102,21 @@ class Transport:
             raise LabelStudioError(NOT_SET, retry=False)
         if not self._sendable:
             raise LabelStudioError(REFUSED, retry=False)
-        response = self._send(method, path, params, body, timeout_s, self._auth)
-        if response.status == 401 and self._auth.refused():
+        self._under_way[threading.get_ident()] = (self._seconds(), f"{method} {path}")
+        try:
             response = self._send(method, path, params, body, timeout_s, self._auth)
+            if response.status == 401 and self._auth.refused():
+                response = self._send(method, path, params, body, timeout_s, self._auth)
+        finally:
+            self._under_way.pop(threading.get_ident(), None)
         return _decoded(response, method, path, TIMES * self._most_bytes)
+
+    def waits_for(self, thread: int | None) -> tuple[str, float] | None:
+        """What a thread (by its ident) asked that is not answered whole yet, and for how many seconds; None while that
+        is less than `WAITING_S`."""
+        begun, what = self._under_way.get(thread or 0, (self._seconds(), ""))
+        waited_s = self._seconds() - begun
+        return (what, waited_s) if waited_s >= WAITING_S else None
 
     def authorization(self) -> str:
         """The value of the Authorization header, for files that are fetched elsewhere. Raises LabelStudioError."""

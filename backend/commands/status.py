@@ -19,9 +19,12 @@ from backend.commands.base import Arguments, Command, find_project, project_argu
 from backend.records import Job, JobState, Version
 from backend.routes.overview import Overview, ProjectView, overview
 from backend.routes.sentences import again, ago, answering, connection, crowd, learned
+from backend.services.storage_watch import of_database
 from backend.settings import Settings
+from backend.store.patience import AWAY, patience, why
 
 VERSIONS_SHOWN = 5
+LOOK_S = 3.0  # how long the database is waited for
 PRIVATE = {"label_config", "settings"}  # long, and no state
 
 
@@ -31,7 +34,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
-    services = build_services(settings)
+    try:
+        with patience(LOOK_S):
+            services = build_services(settings)
+    except AWAY as error:
+        return _unreadable(of_database(why(error)), arguments, console)
     try:
         chosen = find_project(services.store, arguments.project).key if arguments.project else None
         seen = overview(services)
@@ -52,9 +59,18 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
         services.close()
 
 
+def _unreadable(sentence: str, arguments: Arguments, console: Console) -> int:
+    """Nothing can be told but why; exit code 1."""
+    if arguments.json:
+        print(json.dumps({"readable": False, "problems": [sentence]}, indent=2, ensure_ascii=False))
+    else:
+        say(console, f"! {sentence}", "yellow")
+    return 1
+
+
 def as_json(seen: Overview, versions: dict[str, list[Version]]) -> dict[str, Any]:
     """The overview with the newest versions of each project; times in ISO 8601."""
-    plain: dict[str, Any] = _plain(seen)
+    plain: dict[str, Any] = _plain(seen) | {"connected": seen.works, "answers": not seen.away}
     for view in plain["projects"]:
         view["versions"] = _plain(versions[view["project"]["key"]])
     return plain
@@ -76,11 +92,11 @@ def _plain(item: Any) -> Any:
 def show(seen: Overview, versions: dict[str, list[Version]], console: Console) -> None:
     """For people. Titles, notes and reasons come from elsewhere, so they are printed as plain text, without markup."""
     say(console, f"Label Studio: {seen.label_studio_url or 'not connected'}")
-    if not seen.answers:
+    if seen.away or (seen.connected and not seen.works):
         say(console, f"! {connection(seen)}", "yellow")
     for sentence in seen.problems:
         say(console, f"! {sentence}", "yellow")
-    if not seen.projects:
+    if seen.readable and not seen.projects:
         say(console, "No project yet: add Polyvox as a model in a project's settings in Label Studio.")
     for view in seen.projects:
         console.print()
@@ -126,5 +142,5 @@ def _ago(moment: datetime | None, now: datetime) -> str:
 COMMAND = Command(
     name="status", help="what is connected, what runs, what needs attention", arguments=_arguments, run=_run,
     description="Show the state of all projects or of one: connection, votes, jobs with their progress, versions with "
-    "their verdicts, and problems with what to do about them. Reads the database only.",
+    "their verdicts, and problems with what to do about them. Changes nothing.",
 )

@@ -170,6 +170,23 @@ class Supervisor:
             child.wait()
 
 
+def jobs_are_run(folder: Path) -> bool:
+    """Whether the embedded job process of a data folder is there, whichever web process started it."""
+    try:
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def take_lock(path: Path) -> int | None:
     """File descriptor that holds the exclusive lock on `path`, or None while somebody else holds it.
 

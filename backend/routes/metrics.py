@@ -12,5 +12,5 @@ blueprint = Blueprint("metrics", __name__)
 
 @blueprint.get("/metrics")
 def metrics() -> Response:
-    """The counters of all web processes of `serve` and counts from the database."""
+    """The counters of all web processes and counts from the database."""
     return Response(context().metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -8,20 +8,24 @@ records, so that the page, the JSON of GET / and a command can show the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from backend.bootstrap import build_doorbell
 from backend.masking import masked
+from backend.queues.supervisor import jobs_are_run
 from backend.records import Delivery, Job, JobKind, JobState, Project, SyncState, Version, VoteCounts
 from backend.report.names import Names
 from backend.report.sentences import way
 from backend.routes import problems
+from backend.routes.problems import Workers
 from backend.services.clock_watch import told
 from backend.services.identity import held
 from backend.services.statistics.documents import ALONE
+from backend.services.storage_watch import of_database
 from backend.settings import Settings
+from backend.store.patience import AWAY, why
 
 if TYPE_CHECKING:
     from backend.bootstrap import Services
@@ -113,27 +117,44 @@ class Overview:
     at: datetime
     label_studio_url: str
     connected: bool  # an address and a token are set
-    answers: bool  # Label Studio answered when it was last asked, seconds ago
-    projects: Sequence[ProjectView]
+    away: str  # why Label Studio does not answer, as `Alive.problem` says it; "" when it did, seconds ago
+    projects: Sequence[ProjectView]  # () where the database cannot be read
     problems: Sequence[str]  # of the service; those of a project are with the project
+    readable: bool = True  # the database was read
+
+    @property
+    def works(self) -> bool:
+        """Label Studio answers, and what was last read of it came."""
+        return self.connected and not self.away and not (
+            self.projects and all(view.sync.last_error for view in self.projects))
 
 
 def overview(services: Services) -> Overview:
-    """Gather it: a handful of counting queries for each project."""
-    now, settings = services.clock(), services.settings
-    projects = [_project(services, each, now) for each in services.store.projects.all()]
+    """Gather it: a handful of counting queries for each project. A database that cannot be read is a sentence."""
+    settings, storage = services.settings, services.storage.problems()
+    frame = Overview(
+        at=services.clock(), label_studio_url=masked(settings.label_studio_url), connected=services.triggers.connected,
+        away=services.alive.problem(), projects=(), problems=storage, readable=False)
+    try:
+        return replace(frame, **_read(services, frame, storage), readable=True)
+    except AWAY as error:
+        return replace(frame, problems=storage or [of_database(why(error))])
+
+
+def _read(services: Services, frame: Overview, storage: Sequence[str]) -> dict[str, Any]:
+    """What the database says. Raises one of `AWAY`."""
+    now, settings = frame.at, services.settings
+    workers = Workers(stuck=bool(services.storage.refuses()), embedded=jobs_are_run(settings.data_dir))
+    projects = [_project(services, each, now, workers) for each in services.store.projects.all()]
     jobs, copied = [job for view in projects for job in view.jobs], held(services.store.instance)
-    return Overview(
-        at=now, label_studio_url=masked(settings.label_studio_url), connected=services.triggers.connected,
-        answers=services.alive.answers(), projects=projects, problems=[
-            *([copied] if copied else []), *problems.of_service(settings, jobs, now),
-            *told(services.store.stamps.notices(), now), *services.late.problems(),
-            *problems.of_redis(settings, redis_answers(settings)),
-        ],
-    )
+    return {"projects": projects, "problems": [
+        *storage, *([copied] if copied else []), *problems.of_service(settings, jobs, now, workers),
+        *told(services.store.stamps.notices(), now), *services.late.problems(disk_told=bool(services.storage.disks())),
+        *problems.of_redis(settings, redis_answers(settings)),
+    ]}
 
 
-def _project(services: Services, project: Project, now: datetime) -> ProjectView:
+def _project(services: Services, project: Project, now: datetime, workers: Workers) -> ProjectView:
     store, key = services.store, project.key
     recent = store.jobs.recent(key, limit=JOBS_LOOKED_AT)
     cut_off = store.jobs.interrupted(key, since=now - TELL_OF_INTERRUPTIONS)
@@ -143,7 +164,7 @@ def _project(services: Services, project: Project, now: datetime) -> ProjectView
     base = services.settings.label_studio_url
     of_config, notes = problems.of_config(project.label_config)
     found = [
-        *problems.of_reading(sync, jobs, settings, now, connected=services.triggers.connected),
+        *problems.of_reading(sync, jobs, settings, now, workers, connected=services.triggers.connected),
         *problems.of_jobs(last, said=sync.last_error), *of_config,
         *_lost(services, published, votes, jobs, settings), *store.projects.findings(key),
         *_token_problems(services, project, settings),

@@ -7,29 +7,42 @@ what a job or a check wrote down as its sentence is passed on as it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from backend.errors import LabelConfigError
 from backend.labeling import parse_config
 from backend.records import Job, JobKind, JobState, SyncState, Version, VoteCounts
+from backend.services.reading import keeps_waiting
 from backend.settings import Settings
 from model.learners.registry import CLASSES, RANKINGS
 
 JOB_SHOULD_START_S = 60.0  # a due job that waits longer has nobody to run it
 START_WORKER = "start a job process with `python -m backend worker`."
+READ_LOG = "its log says why; if it does not, start Polyvox again."
 READING = (JobKind.SYNC, JobKind.RECONCILE)
 NAMED = 3  # interrupted jobs of a kind
 
 
-def of_service(settings: Settings, jobs: Sequence[Job], now: datetime) -> list[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """What is known of who runs jobs."""
+
+    stuck: bool = False  # the database takes no write, so nobody can begin a job
+    embedded: bool = False  # the embedded job process of this data folder is there
+
+
+def of_service(settings: Settings, jobs: Sequence[Job], now: datetime, workers: Workers) -> list[str]:
     """What is wrong with the set-up as a whole; `jobs` are the open ones of all projects."""
     found = []
     if not settings.label_studio_url:
         found.append("Polyvox does not know where Label Studio is: set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY.")
     elif not settings.label_studio_api_key:
         found.append("Polyvox cannot read annotations: set LABEL_STUDIO_API_KEY to an access token.")
-    if any(_late_s(job, now) > JOB_SHOULD_START_S for job in jobs) and not any(_runs(job, now) for job in jobs):
-        found.append(f"Jobs wait and nothing runs them: {START_WORKER}")
+    late = any(_late_s(job, now) > JOB_SHOULD_START_S for job in jobs) and not any(_runs(job, now) for job in jobs)
+    if late and not workers.stuck:
+        found.append(f"Jobs wait and the job process begins none: {READ_LOG}" if workers.embedded else
+                     f"Jobs wait and nothing runs them: {START_WORKER}")
     found += _of_access(settings)
     if settings.control_arm_percent == 0:
         found.append("The control arm is switched off, so that held-out figures are biased by shown predictions.")
@@ -63,19 +76,27 @@ def _of_access(settings: Settings) -> list[str]:
 
 
 def of_reading(
-    sync: SyncState, jobs: Sequence[Job], settings: Settings, now: datetime, *, connected: bool,
+    sync: SyncState, jobs: Sequence[Job], settings: Settings, now: datetime, workers: Workers, *, connected: bool,
 ) -> list[str]:
     """Label Studio cannot be read, or nobody reads it; `jobs` are the project's open ones."""
+    reads = [job for job in jobs if job.state is JobState.RUNNING and job.kind in READING]
+    found = [f"{job.note}: it is overloaded, or what stands between drips its answers. Look at Label Studio and the "
+             "proxy in front of it; an answer is given up when its time is over, and asked for again."
+             for job in reads if keeps_waiting(job.note)][:1]
     if sync.last_error:
         often = f"{sync.failures} times in a row" if sync.failures > 1 else "once"
-        return [f"Reading Label Studio failed {often}, it is tried again: {sync.last_error}"]
-    if not connected or sync.last_success is None or any(job.kind in READING for job in jobs):
+        found.append(f"Reading Label Studio failed {often}, it is tried again: {sync.last_error}")
+    if found:
+        return found
+    if not connected or sync.last_success is None or workers.stuck or any(job.kind in READING for job in jobs):
         return []
     late_s = (now - sync.last_success).total_seconds()
     if late_s <= 3 * settings.reconcile_every_s + JOB_SHOULD_START_S:
         return []
+    so = f"; the job process is there and does not read: {READ_LOG}" if workers.embedded else (
+        f", so no job process seems to run: {START_WORKER}")
     return [f"Label Studio was last read {late_s / 60:.0f} minutes ago, although it should be every "
-            f"{settings.reconcile_every_s:g} s, so no job process seems to run: {START_WORKER}"]
+            f"{settings.reconcile_every_s:g} s{so}"]
 
 
 def of_checkpoint(published: Version, votes: VoteCounts, jobs: Sequence[Job], settings: Settings) -> list[str]:

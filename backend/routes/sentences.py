@@ -28,11 +28,16 @@ def connection(shown: Overview) -> str:
     """What is connected."""
     if not shown.connected:
         return "Polyvox is not connected to a Label Studio: it answers, but cannot read votes."
-    if not shown.answers:
-        return (f"Label Studio at {shown.label_studio_url} does not answer. Start it again, or check LABEL_STUDIO_URL; "
-                "until then no votes are read and nothing is delivered.")
+    if shown.away:
+        return (f"Label Studio at {shown.label_studio_url} {shown.away}; until then no votes are read and nothing is "
+                "delivered.")
     read = [view.sync.last_success for view in shown.projects if view.sync.last_success]
     when = f", last read {ago(max(read), shown.at)}" if read else ""
+    if not shown.works:
+        return (f"Label Studio at {shown.label_studio_url} answers, but Polyvox cannot read it; the projects below say "
+                "why.")
+    if not read:
+        return f"Label Studio at {shown.label_studio_url} answers; nothing was read from it yet."
     return f"Polyvox works for Label Studio at {shown.label_studio_url}{when}."
 
 

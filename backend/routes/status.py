@@ -63,7 +63,8 @@ def as_json(shown: Overview) -> dict[str, Any]:
         "status": "UP",
         "version": VERSION,
         "says": sentences.connection(shown),
-        "label_studio": {"url": shown.label_studio_url, "connected": shown.connected, "answers": shown.answers},
+        "label_studio": {"url": shown.label_studio_url, "connected": shown.works, "answers": not shown.away},
+        "readable": shown.readable,
         "projects": [_project(view, shown.at) for view in shown.projects],
         "problems": list(shown.problems),
     }

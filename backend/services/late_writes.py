@@ -41,6 +41,7 @@ class LateWrites:
         self._journal = journal
         self._lock = threading.Lock()
         self._memory: list[Entry] = []
+        self._in_hand = False  # what was in memory is being written, and may come back
         self._thread: threading.Thread | None = None
         self.disk_fails = ""  # why the journal could not be written, while something is in memory
 
@@ -61,6 +62,7 @@ class LateWrites:
         """Write everything that waits into the database. Raises one of `AWAY`, or OSError; then it waits on."""
         with self._lock:
             mine, self._memory = self._memory, []
+            self._in_hand = bool(mine)
         try:
             if mine:
                 self._use(mine, 0)
@@ -68,15 +70,17 @@ class LateWrites:
             with self._lock:
                 self._memory = shortened([*mine, *self._memory], MOST_IN_MEMORY)
             raise
+        finally:
+            self._in_hand = False
         self.disk_fails = ""
         count = self._journal.take(self._use)
         if count or mine:
             logger.info("%d late writes were taken in", count + len(mine))
 
-    def problems(self) -> list[str]:
-        """What the status says of it."""
+    def problems(self, *, disk_told: bool = False) -> list[str]:
+        """What the status says of it; with `disk_told` it has said already that the disk takes nothing."""
         found = []
-        if self._memory:
+        if (self._memory or self._in_hand) and not disk_told:
             found.append(f"Events can be kept in memory only ({self.disk_fails}): make room on the disk of the data "
                          "folder. If Polyvox ends before, a comparison with Label Studio finds what they told.")
         if self._journal.collapsed():

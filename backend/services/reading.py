@@ -158,6 +158,19 @@ def matters(before: str, after: str) -> bool:
         return True
 
 
+KEEPS_WAITING = "Label Studio has not finished its answer to "
+
+
+def waiting_note(what: str, seconds: float) -> str:
+    """What a job that waits for Label Studio tells in place of its own note."""
+    return f"{KEEPS_WAITING}{what} for {seconds // 5 * 5:.0f} s"
+
+
+def keeps_waiting(note: str) -> bool:
+    """Whether it is such a note."""
+    return note.startswith(KEEPS_WAITING)
+
+
 def failed(store: Store, key: str, error: PolyvoxError) -> JobFailed:
     """Make a failed reading visible in the project's state; returns what to raise."""
     state = store.projects.sync_state(key)

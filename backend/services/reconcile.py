@@ -45,6 +45,8 @@ SETTLED = OVERLAP + timedelta(minutes=8)  # by as much may our clock differ from
 MOST_RESERVED = 10**8  # anybody may store a prediction under any name; numbers of ours must stay within nine digits
 FEW_GONE, ALWAYS_FEW = 0.05, 20  # share of the known tasks, and so many in any case
 ASKED_AGAIN = 500  # of the tasks that seem to be gone, evenly spread
+CUT_SHORT = ("Look for a proxy that cuts or keeps its answers, and whether the owner of LABEL_STUDIO_API_KEY still "
+             "sees all tasks.")
 PAGE = 200  # tasks with all their annotations in memory at a time
 
 
@@ -145,7 +147,7 @@ class Reconciler:
         pages = [np.array(page, np.int64) for page in self._label_studio.task_ids(project.label_studio_id)]
         present = np.concatenate(pages) if pages else np.zeros(0, np.int64)
         if len(present) == 0 and len(known) and expected:
-            raise LabelStudioError("Label Studio lists no task of a project that has some.", retry=True)
+            raise LabelStudioError(f"Label Studio lists no task of a project that has some. {CUT_SHORT}", retry=True)
         gone = np.setdiff1d(known, present)
         missed = np.setdiff1d(present, known)
         self._look_again(project, gone, len(known))
@@ -164,7 +166,7 @@ class Reconciler:
         if there:
             raise LabelStudioError(
                 f"Label Studio's list of tasks leaves out {len(gone)} of {known} known tasks, although some of them "
-                "are there; nothing was removed.", retry=True,
+                f"are there; nothing was removed. {CUT_SHORT}", retry=True,
             )
 
     def _reserve_numbers(self, project: Project) -> None:

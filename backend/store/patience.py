@@ -20,10 +20,11 @@ _UNTIL: ContextVar[float | None] = ContextVar("polyvox_patience", default=None)
 
 
 @contextmanager
-def patience(seconds: float) -> Iterator[None]:
-    """Inside, waits for locks end after `seconds` in total; an outer limit that is shorter stays."""
+def patience(seconds: float, *, anew: bool = False) -> Iterator[None]:
+    """Inside, waits for locks end after `seconds` in total; an outer limit that is shorter stays, unless it is to begin
+    `anew`."""
     until, outer = time.monotonic() + seconds, _UNTIL.get()
-    token = _UNTIL.set(until if outer is None else min(until, outer))
+    token = _UNTIL.set(until if outer is None or anew else min(until, outer))
     try:
         yield
     finally:

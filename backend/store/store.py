@@ -13,6 +13,7 @@ from backend.store.drafts import SqlDraftStore
 from backend.store.engine import Database, create
 from backend.store.instance import SqlInstanceStore
 from backend.store.jobs import SqlJobStore
+from backend.store.patience import AWAY, patience, why
 from backend.store.projects import SqlProjectStore
 from backend.store.schema import HEAD
 from backend.store.stamps import SqlStamps
@@ -39,6 +40,16 @@ class SqlStore:
         self.statistics = SqlStatisticsStore(database)
         self.stamps = SqlStamps(database)
         self.instance = SqlInstanceStore(database)
+
+    def refuses(self, *, wait_s: float) -> str:
+        """See `ports.Store`."""
+        try:
+            with patience(wait_s, anew=True), self.database.write() as connection:
+                if connection.dialect.name == "postgresql":
+                    connection.exec_driver_sql("LOCK TABLE projects, jobs, dirty, votes IN ROW EXCLUSIVE MODE")
+        except AWAY as error:
+            return why(error)
+        return ""
 
     def close(self) -> None:
         """Give back the connections; the store can be used again and opens new ones."""

@@ -148,6 +148,9 @@ class FakeLabelStudio:
         self._called("users")
         return dict(self.accounts)
 
+    def waits_for(self, thread: int | None) -> None:
+        return None
+
     def import_predictions(self, project_id: int, predictions: Sequence[Mapping[str, Any]]) -> int:
         self._called("import_predictions")
         here = {task["id"] for task in self._of(project_id)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from backend.bootstrap import Services
@@ -12,6 +13,7 @@ from backend.client.alive import Alive
 from backend.ports import Clock, Progress, utc_now
 from backend.services.late_writes import LateWrites
 from backend.services.statistics import Statistics
+from backend.services.storage_watch import StorageWatch
 from backend.services.triggers import Triggers
 from backend.settings import Settings
 from backend.store import open_store
@@ -72,13 +74,14 @@ def small_services(
     asked = [] if asked is None else asked
     absent = cast(Any, None)
     return Services(
-        settings=chosen, store=store, label_studio=absent, features=features, registry=absent,
+        settings=chosen, store=store, label_studio=cast(Any, SimpleNamespace(waits_for=lambda thread: None)),
+        features=features, registry=absent,
         ingest=cast(Any, Doing(on_sync, asked)), reconciler=cast(Any, Doing(on_reconcile, asked)),
         training=cast(Any, Doing(on_train, asked)), prediction=absent, explanations=cast(Any, NothingToExplain()),
         delivery=cast(Any, Doing(on_deliver, asked)),
         gaps=cast(Any, Doing(nothing, [])),
         statistics=Statistics(store=store, registry=cast(Any, NoEvidence()), settings=chosen, clock=clock,
                               features=cast(Any, None)),
-        alive=Alive(""), late=LateWrites(store, Journal(folder / "journal")),
+        alive=Alive(""), storage=StorageWatch(store, chosen), late=LateWrites(store, Journal(folder / "journal")),
         triggers=Triggers(store=store, settings=chosen, clock=clock), clock=clock,
     )

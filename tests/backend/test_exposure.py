@@ -13,7 +13,7 @@ import pytest
 from backend.errors import ClientError
 from backend.exposure import is_local, require_guarded
 from backend.queues.children import ROOT
-from backend.routes.problems import of_service
+from backend.routes.problems import Workers, of_service
 from backend.settings import Settings
 from docker.make_env import files
 from tests.backend.test_serve import free_port
@@ -49,7 +49,7 @@ def test_a_public_address_wants_both(settings: dict[str, Any], missing: str) -> 
 
 def test_the_status_says_that_there_is_no_login(tmp_path: Path) -> None:
     def said(**settings: Any) -> list[str]:
-        found = of_service(Settings(data_dir=tmp_path, **settings), [], None)  # type: ignore[arg-type]
+        found = of_service(Settings(data_dir=tmp_path, **settings), [], None, Workers())  # type: ignore[arg-type]
         return [each for each in found if "no login on a public address" in each]
 
     assert len(said(without_login=True)) == 1

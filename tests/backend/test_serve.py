@@ -51,10 +51,10 @@ def serving(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def ask(port: int, path: str, body: dict[str, Any] | None = None) -> Any:
+def ask(port: int, path: str, body: dict[str, Any] | None = None, *, timeout_s: float = 5) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=5) as answer:
+    with urllib.request.urlopen(request, timeout=timeout_s) as answer:
         return json.load(answer)
 
 

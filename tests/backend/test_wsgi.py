@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from backend.queues.children import ROOT
-from tests.backend.test_serve import ask, free_port, healthy, processes_of, until
+from tests.backend.small_services import CONFIG
+from tests.backend.test_processes import counted, only, web_processes
+from tests.backend.test_serve import KEY, ask, free_port, healthy, processes_of, until
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
@@ -43,11 +45,20 @@ def job_processes(folder: Path) -> list[int]:
     return [pid for pid in processes_of(folder) if b"--embedded" in line(pid)]
 
 
-def test_several_web_processes_have_one_job_process_without_any_request(tmp_path: Path) -> None:
-    with gunicorn(tmp_path, "--workers", "2") as (port, _):
+def test_several_web_processes_have_one_job_process_without_any_request_and_count_together(tmp_path: Path) -> None:
+    with gunicorn(tmp_path, "--workers", "2") as (port, process):
         until(lambda: job_processes(tmp_path))
         until(lambda: healthy(port))
         assert len(job_processes(tmp_path)) == 1
+        until(lambda: len(web_processes(tmp_path, process.pid)) == 2)
+        web = web_processes(tmp_path, process.pid)
+        for pid in web:
+            with only(pid, web):
+                until(lambda: healthy(port))
+                assert ask(port, "/setup", {"project": KEY, "schema": CONFIG})["model_version"] == "consensus@r0"
+        for pid in web:  # whichever is asked tells of both
+            with only(pid, web):
+                assert counted(port, "/setup") == 2
 
 
 def test_a_preloading_master_starts_none_but_its_workers_do(tmp_path: Path) -> None:

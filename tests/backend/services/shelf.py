@@ -58,6 +58,9 @@ class PredictionShelf:
         self._called("predicted_tasks")
         return {one["task"] for one in self.predictions if one["model_version"] == version}
 
+    def waits_for(self, thread: int | None) -> None:
+        return None
+
     def import_predictions(self, project_id: int, predictions: Sequence[Mapping[str, Any]]) -> int:
         self._called("import_predictions")
         self.predictions.extend(self._late)

@@ -22,6 +22,7 @@ from backend.errors import NotFound
 from backend.services.gaps.service import GapFilling
 from backend.services.late_writes import LateWrites
 from backend.services.statistics import Statistics
+from backend.services.storage_watch import StorageWatch
 from backend.services.triggers import Triggers
 from backend.settings import Settings
 from backend.store import open_store
@@ -115,7 +116,8 @@ def make_services(folder: Path, migrated: Path | None = None, **overrides: Any) 
         current=store.versions.published)
     return SimpleNamespace(
         settings=settings, store=store, ingest=SmallIngest(store), prediction=SmallPrediction(), clock=lambda: NOW,
-        alive=SimpleNamespace(answers=lambda: True), late=LateWrites(store, Journal(folder / "journal")),
+        alive=SimpleNamespace(problem=lambda: ""), storage=StorageWatch(store, settings),
+        late=LateWrites(store, Journal(folder / "journal")),
         triggers=Triggers(store=store, settings=settings, clock=lambda: NOW),
         registry=registry, explanations=SmallExplanations(store),
         gaps=GapFilling(store=store, label_studio=None, features=None, registry=registry, settings=settings,

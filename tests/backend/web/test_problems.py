@@ -9,6 +9,8 @@ import pytest
 
 from backend.records import Job, JobKind, JobState, SyncState
 from backend.routes import overview, problems
+from backend.routes.problems import Workers
+from backend.services.reading import waiting_note
 from backend.settings import Settings
 from tests.backend.web.conftest import CONFIG, NOW
 from tests.backend.web.test_sentences import job
@@ -25,24 +27,29 @@ LOGIN = {"basic_auth_user": "me", "basic_auth_pass": "p"}
     ({**CONNECTED, "control_arm_percent": 0}, "control arm is switched off"),
 ])
 def test_of_the_set_up(settings, words):
-    (said,) = problems.of_service(Settings(**settings), [], NOW)
+    (said,) = problems.of_service(Settings(**settings), [], NOW, Workers())
     assert words in said
 
 
 @pytest.mark.parametrize("settings", [CONNECTED, {**CONNECTED, **LOGIN, "webhook_secret": "s"}])
 def test_a_whole_set_up_has_none(settings):
-    assert problems.of_service(Settings(**settings), [], NOW) == []
+    assert problems.of_service(Settings(**settings), [], NOW, Workers()) == []
 
 
-def reading(sync, jobs=(), connected=True):
-    return problems.of_reading(sync, jobs, Settings(), NOW, connected=connected)
+def reading(sync, jobs=(), workers=Workers(), connected=True):  # noqa: B008
+    return problems.of_reading(sync, jobs, Settings(), NOW, workers, connected=connected)
 
 
 def test_of_reading_label_studio():
     long_ago = SyncState(last_success=NOW - timedelta(minutes=26))
     assert "python -m backend worker" in reading(long_ago)[0] and "26 minutes ago" in reading(long_ago)[0]
     assert reading(long_ago, [job(JobKind.RECONCILE, JobState.RUNNING)]) == []
-    assert reading(long_ago, connected=False) == []
+    assert reading(long_ago, connected=False) == [] == reading(long_ago, workers=Workers(stuck=True))
+    (there,) = reading(long_ago, workers=Workers(embedded=True))
+    assert "the job process is there and does not read: its log says why" in there and "backend worker" not in there
+    waits = replace(job(JobKind.RECONCILE, JobState.RUNNING), note=waiting_note("GET /api/tasks", 27.0))
+    (said,) = reading(long_ago, [waits])
+    assert said.startswith("Label Studio has not finished its answer to GET /api/tasks for 25 s")
     assert reading(SyncState(last_success=NOW - timedelta(minutes=10))) == []
     assert reading(SyncState()) == []
     assert "failed 3 times in a row" in reading(SyncState(failures=3, last_error="Label Studio is down."))[0]
@@ -92,12 +99,14 @@ def test_a_job_whose_process_went_silent_waits_as_well() -> None:
     dead = replace(job(JobKind.TRAIN, JobState.RUNNING), lease_until=NOW)
     waits = replace(job(JobKind.SYNC, JobState.QUEUED), not_before=NOW)
 
-    def found(*jobs: Job, after_s: float = 61) -> list[str]:
-        return problems.of_service(Settings(**CONNECTED), jobs, NOW + timedelta(seconds=after_s))
+    def found(*jobs: Job, after_s: float = 61, workers: Workers = Workers()) -> list[str]:  # noqa: B008
+        return problems.of_service(Settings(**CONNECTED), jobs, NOW + timedelta(seconds=after_s), workers)
 
     assert found(dead, after_s=59) == found(dead, waits, after_s=59) == []
     for jobs in ((dead,), (waits,), (dead, waits)):
         assert "nothing runs them" in found(*jobs)[0]
+        assert "the job process begins none" in found(*jobs, workers=Workers(embedded=True))[0]
+        assert found(*jobs, workers=Workers(stuck=True)) == []  # the database is locked: that is the cause
     alive = replace(dead, lease_until=NOW + timedelta(seconds=90))
     assert found(alive, waits) == [] == found()
 

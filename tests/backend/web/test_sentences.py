@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from backend.client.alive import SILENT
 from backend.records import (
     Delivery,
     DeliveryStep,
@@ -142,14 +143,18 @@ def test_what_waits():
 
 
 def test_what_is_connected():
-    def shown(connected, *views, answers=True):
-        return Overview(at=NOW, label_studio_url="http://ls", connected=connected, answers=answers, projects=views,
+    def shown(connected, *views, away=""):
+        return Overview(at=NOW, label_studio_url="http://ls", connected=connected, away=away, projects=views,
                         problems=())
 
     assert sentences.connection(shown(False)).startswith("Polyvox is not connected")
-    assert sentences.connection(shown(True)) == "Polyvox works for Label Studio at http://ls."
-    down = sentences.connection(shown(True, view(), answers=False))
-    assert "Label Studio at http://ls does not answer. Start it again" in down
+    assert sentences.connection(shown(True)) == "Label Studio at http://ls answers; nothing was read from it yet."
+    down = sentences.connection(shown(True, view(), away=SILENT))
+    assert down == ("Label Studio at http://ls does not answer: start it again, or check LABEL_STUDIO_URL; until then "
+                    "no votes are read and nothing is delivered.")
+    refused = view(sync=SyncState(last_success=NOW, last_error="Label Studio refused the token (401).", failures=1))
+    assert "answers, but Polyvox cannot read it" in sentences.connection(shown(True, refused))
+    assert "works for" in sentences.connection(shown(True, refused, view()))
     assert sentences.connection(shown(True, view())).endswith("at http://ls, last read just now.")
 
 
