@@ -211,7 +211,7 @@ class Version:
     path: str  # relative to the checkpoint folder
     verdict: Verdict
     reason: str  # one sentence
-    figures: Mapping[str, Any]  # held-out figures per rung, rung weights, counts, seconds
+    figures: Mapping[str, Any]  # held-out figures and weights of base models, counts, seconds
     changes: int  # VoteCounts.changes at the time the votes were read
     created_at: datetime
 

@@ -134,9 +134,9 @@ def write(data: Path, cells: Path, out: Path) -> None:
     ]
     text = [
         "# Ablations of the query network", "",
-        "On unseen tasks, five folds; the network alone, without the other rungs. Intervals are 95 %, by a bootstrap "
-        "over tasks; differences are paired. Made by `python -m benchmarks.ablations`, whose text says what the "
-        "variants are.",
+        "On unseen tasks, five folds; the network alone, without the other base models. Intervals are 95 %, by a "
+        "bootstrap over tasks; differences are paired. Made by `python -m benchmarks.ablations`, whose text says what "
+        "the variants are.",
         "", *table(titles, rows),
     ]
     out.mkdir(parents=True, exist_ok=True)

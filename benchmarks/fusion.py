@@ -1,4 +1,4 @@
-"""What given votes are worth, on the development sets: rungs and fusion, unseen and with half of the votes shown.
+"""What given votes are worth, on the development sets: base models and fusion, unseen and with half of the votes shown.
 
     python -m benchmarks.fusion --data FOLDER --tokens FOLDER [--sets affective_text ...] [--folds 3] [--seed 0]
 

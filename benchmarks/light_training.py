@@ -10,7 +10,7 @@ from content alone, which is what the plain loop does. It goes through the same 
 on a tenth of the units before and after. Times are those of the processor, in all threads together, which other load
 hardly changes; those of the clock are kept beside.
 
-From scratch and incremental are whole ladders (all rungs, folds, stack, calibration); incremental starts from the
+From scratch and incremental are whole ladders (all base models, folds, stack, calibration); incremental starts from the
 ladder of all but the last 100 votes. Accuracy is on tasks that neither saw, paired by vote.
 """
 

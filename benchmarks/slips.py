@@ -80,7 +80,7 @@ def measure(seed: int, peers: str | None) -> dict[str, Any]:
     own, twins = planted.own(evidence), planted.twins(evidence)
     others = judged.predicted
     scores = {
-        OURS: slips(answers, own=own, others=others, twins=twins).score,
+        OURS: slips(answers, own=own, others=others, near_duplicates=twins).score,
         "own model and others": slips(answers, own=own, others=others).score,
         "own model alone": slips(answers, own=own).score, "others alone": slips(answers, others=others).score,
     }

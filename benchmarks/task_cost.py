@@ -5,9 +5,9 @@
 Random votes, `VOTES` a task by `ANNOTATORS` annotators, and random tokens as wide as MiniLM's: tasks share a pool of
 token arrays, which stands for the cache, so that a million of them need no 20 GB of disk. One thread, seconds of the
 processor, each size in a process of its own whose memory is looked at after each part. Parts: the votes (from columns
-to what rungs are fitted on), the features (one pass: checked, mean tokens, statistics; beyond `resident_mb` they are
-fetched batch by batch later), `STEPS` training steps of the light network out of the whole store and vote table, and
-the pooled rung at one penalty (up to `POOLED_TO` tasks: it holds 6 kB a task in double precision). An epoch is
+to what base models are fitted on), the features (one pass: checked, mean tokens, statistics; beyond `resident_mb` they
+are fetched batch by batch later), `STEPS` training steps of the light network out of the whole store and vote table,
+and the pooled model at one penalty (up to `POOLED_TO` tasks: it holds 6 kB a task in double precision). An epoch is
 extrapolated from the measured step, and sizes beyond the largest measured one are told apart from the table.
 """
 
@@ -134,7 +134,7 @@ def markdown(found: Mapping[str, Any]) -> str:
         f"20 to 34 a task, one CPU thread, seconds of the processor, load {found['machine']['load'][0]:.1f} at the "
         f"start. Steps are those of one network (as above 40,000 votes; below, several are trained side by side).", "",
         "| tasks | votes | votes read, s | features passed, s | ms a step | minutes an epoch (extrapolated) | "
-        "pooled rung, s | MB of votes | bytes a vote | MB of features |",
+        "pooled model, s | MB of votes | bytes a vote | MB of features |",
         "|---|---|---|---|---|---|---|---|---|---|", *rows, "",
         "MB of features are the tokens while they fit, and a mean token of each task (4 bytes a dimension) at any "
         "size; the rest is fetched batch by batch from the cache. Bytes a vote include the names of tasks; at the "

@@ -63,7 +63,7 @@ class LadderConfig:
     echo_weight: float = 0.3  # weight of an accepted pre-annotation
     prior_strength: float = 4.0  # pseudo-votes that pull an annotator's frequencies to everybody's
     confusion_strength: float = 4.0  # pseudo-votes that pull each row of a confusion matrix to everybody's
-    stack_strength: float = 20.0  # pseudo-votes that pull the rung weights to their prior
+    stack_strength: float = 20.0  # pseudo-votes that pull the weights of base models to their prior
     bias_strength: float = 20.0  # pseudo-votes that pull an annotator's calibration bias to none
     floor: bool = True  # what is served is mixed for each annotator (`model.ensemble.floor`)
     min_heldout_votes: int = 40  # below this the gate looks at cross-validation on training votes

@@ -21,9 +21,9 @@ from backend.services.statistics.documents import (
     ControlOverview,
     Coverage,
     LadderFigures,
+    ModelScore,
     Overview,
     TaskLists,
-    WayFigures,
 )
 from model.base_models.registry import NAIVE
 
@@ -146,7 +146,7 @@ def cause_parts(causes: Mapping[str, int]) -> list[Part]:
     return [Part(disagreements.CAUSES.get(cause, cause), amount, f"cause-{cause}") for cause, amount in causes.items()]
 
 
-def _served(ladder: LadderFigures | None) -> WayFigures | None:
+def _served(ladder: LadderFigures | None) -> ModelScore | None:
     """What is served on held-out votes, where it could be judged."""
     ways = {each.name: each for each in (ladder.heldout if ladder is not None else ())}
     served = ways.get("served")

@@ -37,7 +37,7 @@ VERSIONS_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class TitledScore:
     """Held-out figures of one way to predict: a base model, or what is served."""
 
     name: str
@@ -54,7 +54,7 @@ class ControlFigures:
 
     control: str
     heldout_votes: int
-    ways: Sequence[Way]
+    ways: Sequence[TitledScore]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +254,7 @@ def control_figures(figures: Mapping[str, Any]) -> list[ControlFigures]:
     return shown
 
 
-def _ways(about: Mapping[str, Any]) -> list[Way]:
+def _ways(about: Mapping[str, Any]) -> list[TitledScore]:
     """What is served first, then the base models by how much they count; [] where nothing was held out."""
     heldout, weights = about.get("heldout"), about.get("weights")
     if not isinstance(heldout, Mapping):
@@ -265,8 +265,8 @@ def _ways(about: Mapping[str, Any]) -> list[Way]:
     return sorted(ways, key=lambda each: (each.name != "served", -(each.weight or 0.0)))
 
 
-def _way(name: str, about: Mapping[str, Any], weights: Mapping[str, Any]) -> Way:
-    return Way(
+def _way(name: str, about: Mapping[str, Any], weights: Mapping[str, Any]) -> TitledScore:
+    return TitledScore(
         name=name, title=way(name),
         votes=int(about["votes"]), accuracy=_number(about, "accuracy"),
         log_loss=_number(about, "log_loss"), weight=_number(weights, name),

@@ -88,7 +88,7 @@ class Training:
 
     @property
     def _orders(self) -> RankingsLearner:
-        return RankingsLearner(echo_weight=self._settings.echo_weight)
+        return RankingsLearner(accepted_weight=self._settings.echo_weight)
 
     def run(self, project: str, progress: Progress, *, full: bool = False) -> dict[str, Any]:
         """Train, judge, record. Returns verdict, version, reason and counts; with `full` it starts from scratch.

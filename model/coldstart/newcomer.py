@@ -14,7 +14,7 @@ Weights and parameters before a vote never know it (the product is that of predi
 over any sequence of votes the mixture loses at most -log prior_e nats in all to any expert: to own frequencies at most
 `REGRET` nats, whatever the others do. Everything of the version stays as it is. Several choices are so many yes-or-no
 questions, each with weights of its own. The likelihood on earlier votes is that of a cheap stand-in for each row of
-answers (the pooled rung), since reading all contents again with the network would take seconds; new answers are mixed
+answers (the pooled model), since reading all contents again with the network would take seconds; new answers are mixed
 from what the whole ladder says.
 
 Invariants: nothing depends on votes after the one that is answered for; no torch, no query, no encoding.

@@ -1,4 +1,4 @@
-"""From votes to arrays: what every rung of the ladder is fitted on.
+"""From votes to arrays: what every base model is fitted on.
 
 Shape legend: U units with votes, A annotators, N votes of one control, C classes of its space.
 Invariants: a vote whose value is outside its space, or whose control has no space, is not there; an annotator keeps
@@ -48,7 +48,7 @@ class Targets:
     unit: NDArray[np.int64]  # (N,) index into Dataset.units
     annotator: NDArray[np.int64]  # (N,) index into Dataset.annotators; A: anonymous, answered for by the generic row
     y: NDArray[np.float32]  # (N, C)
-    weight: NDArray[np.float32]  # (N,) echoes weigh less
+    weight: NDArray[np.float32]  # (N,) accepted suggestions weigh less
     scored: NDArray[np.bool_]  # (N,)
 
     def __len__(self) -> int:
@@ -94,13 +94,13 @@ def build_dataset(data: TrainingSet, config: LadderConfig, known: Sequence[str] 
     for name, (rows, encoded) in columns.items():
         if not len(rows):
             continue
-        echo = votes.provenance[rows] == Provenance.ACCEPTED
+        accepted = votes.provenance[rows] == Provenance.ACCEPTED
         controls[name] = Targets(
             space=data.spaces[name],
             unit=unit_position[votes.unit[rows]],
             annotator=annotator_position[votes.annotator[rows]],
             y=encoded,
-            weight=votes.weight[rows] * np.where(echo, np.float32(config.echo_weight), np.float32(1.0)),
+            weight=votes.weight[rows] * np.where(accepted, np.float32(config.echo_weight), np.float32(1.0)),
             scored=votes.scored[rows] & (annotator_position[votes.annotator[rows]] < len(annotators)),
         )
     units = tuple(votes.units[index] for index in used)

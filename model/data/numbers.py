@@ -1,4 +1,4 @@
-"""Numbers as a space: a distribution over bins, so that every rung, the consensus and the gate work as for classes.
+"""Numbers as a space: a distribution over bins, so that base models, consensus and gate work as for classes.
 
 A bin remembers the smallest and the largest number that it stands for. Where the control says minimum, maximum and a
 step of few steps, every step is a bin of its own; otherwise the bins hold about equally many of the votes so far, and a

@@ -21,7 +21,7 @@ class ObservedVotes:
 
     y: NDArray[np.float32]  # (B, P + E, C)
     has: NDArray[np.bool_]  # (B, P + E)
-    weight: NDArray[np.float32]  # (B, P + E) how much a vote says about the others; an echo of the model says less
+    weight: NDArray[np.float32]  # (B, P + E) how much a vote says about the others; an accepted suggestion says less
     strangers: tuple[str, ...] = ()  # (E,) the unknown givers
 
 
@@ -34,7 +34,7 @@ def no_votes(units: int, people: int, classes: int, strangers: tuple[str, ...] =
 
 def observed_votes(
     votes: Votes, control: str, space: Space, units: Sequence[str], annotators: Mapping[str, int],
-    echo_weight: float = 1.0,
+    accepted_weight: float = 1.0,
 ) -> ObservedVotes:
     """Votes of one control on the units; values outside the space are left out, of repeats the latest counts."""
     mine = votes.of_control(control)
@@ -53,5 +53,5 @@ def observed_votes(
     at = (unit_at[mine.unit[rows]], column_at[mine.annotator[rows]])
     found.y[at] = encoded[mine.value[rows]]  # of equal positions the last one stays
     found.has[at] = True
-    found.weight[at] = np.where(mine.provenance[rows] == Provenance.ACCEPTED, echo_weight, 1.0)
+    found.weight[at] = np.where(mine.provenance[rows] == Provenance.ACCEPTED, accepted_weight, 1.0)
     return found

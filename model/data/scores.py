@@ -1,4 +1,4 @@
-"""Scores and probabilities of a space: the scale on which rungs are pooled and calibrated.
+"""Scores and probabilities of a space: the scale on which base models are stacked and calibrated.
 
 A score is a log-probability (single choice; any constant may be added along the classes) or a log-odds (several
 choices). Shape legend: the last axis is the C classes.
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from model.data.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
-_FLOOR = 1e-4  # no rung may be surer than this
+_FLOOR = 1e-4  # no base model may be surer than this
 
 
 def to_scores(space: Space, p: NDArray[np.floating]) -> Floats:
@@ -45,6 +45,6 @@ def loss_and_slope(space: Space, scores: Floats, y: NDArray[np.floating]) -> tup
     if space.kind is not ValueKind.CLASS:
         return losses(space, scores, y), to_probabilities(space, scores) - y
     top = scores.max(-1, keepdims=True)
-    e = np.exp(scores - top)  # once for both: this is most of what fitting a rung costs
+    e = np.exp(scores - top)  # once for both: this is most of what fitting a base model costs
     total = e.sum(-1, keepdims=True)
     return (top + np.log(total))[..., 0] - (scores * y).sum(-1), e / total - y

@@ -23,7 +23,7 @@ from model.errors import ModelError
 
 
 class Provenance(IntEnum):
-    """How a vote came to be; an accepted pre-annotation is an echo of the model, not evidence."""
+    """How a vote came to be; an accepted suggestion is the model's word, not evidence."""
 
     MANUAL = 0  # given by hand
     ACCEPTED = 1  # a pre-annotation submitted unchanged

@@ -15,13 +15,13 @@ from model.quality.query_map import query_map
 def audit_evidence(fit: Fit) -> Evidence:
     """Served and prior probabilities of all votes that have some, near-duplicates among the units, and the map."""
     people = len(fit.ladder.annotators)
-    twins, likeness = near_duplicates(fit.features)
+    pairs, likeness = near_duplicates(fit.features)
     queries = fit.ladder.committee.network.queries().cpu().numpy()[:, 0, :people]  # (M, A, d)
     position, explained = query_map(queries)
     return Evidence(
         units=fit.units, annotators=fit.ladder.annotators,
         controls={name: _control(item, fit.heldout[name], people) for name, item in fit.out_of_sample.items()},
-        twins=twins.astype(np.int32), likeness=likeness, position=position, explained=explained,
+        near_duplicates=pairs.astype(np.int32), likeness=likeness, position=position, explained=explained,
     )
 
 
@@ -34,7 +34,7 @@ def _control(training: Scored, heldout: Scored, people: int) -> ControlEvidence:
         unit=np.concatenate([part.targets.unit for part in parts]).astype(np.int32),
         annotator=np.concatenate([part.targets.annotator for part in parts]).astype(np.int32),
         served=np.concatenate([part.p["served"] for part in parts]).astype(np.float32),
-        # Kept off 0 and 1, as rungs are wherever they speak.
+        # Kept off 0 and 1, as base models are wherever they speak.
         prior=np.concatenate([to_probabilities(space, to_scores(space, part.p["prior"])) for part in parts])
         .astype(np.float32),
     )

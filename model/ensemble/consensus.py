@@ -29,8 +29,8 @@ from model.data.spaces import Space, ValueKind
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-SPREADS = (0.0, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0)
-USUAL_SPREAD, _SPREAD_WIDTH = 0.8, 0.3  # of the prior of `likely_spread`
+NOISES = (0.0, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0)
+USUAL_NOISE, _NOISE_WIDTH = 0.8, 0.3  # of the prior of `likely_panel_noise`
 _FINE = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5)
 _SEED = 20251128
 _FIT_DRAWS = 128
@@ -41,36 +41,36 @@ _NEWTON_STEPS, _LONGEST_STEP = 8, 2.0  # towards the most probable shift
 _BLOCK = 130_000  # and while drawing, so that they stay in the cache
 
 
-def fit_spread(space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating]) -> float:
-    """The sigma of `SPREADS` under which out-of-sample scores (N, C) explain the votes best, taken unit by unit."""
-    fit = _fits(space, scores, unit, y, SPREADS)
+def fit_panel_noise(space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating]) -> float:
+    """The sigma of `NOISES` under which out-of-sample scores (N, C) explain the votes best, taken unit by unit."""
+    fit = _fits(space, scores, unit, y, NOISES)
     best = 0
     for at in range(1, len(fit)):
         if fit[at] > fit[best] + 1e-9:
             best = at
-    return SPREADS[best]
+    return NOISES[best]
 
 
-def likely_spread(space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating]) -> float:
-    """The mean of sigma given the votes, where few of them say little: near `USUAL_SPREAD`, which simulated projects
+def likely_panel_noise(space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating]) -> float:
+    """The mean of sigma given the votes, where few of them say little: near `USUAL_NOISE`, which simulated projects
     and public crowds have."""
-    spreads = np.array(_FINE)
-    said = np.array(_fits(space, scores, unit, y, _FINE)) - 0.5 * np.square((spreads - USUAL_SPREAD) / _SPREAD_WIDTH)
+    noises = np.array(_FINE)
+    said = np.array(_fits(space, scores, unit, y, _FINE)) - 0.5 * np.square((noises - USUAL_NOISE) / _NOISE_WIDTH)
     weight = np.exp(said - said.max())
-    return float(weight @ spreads / weight.sum())
+    return float(weight @ noises / weight.sum())
 
 
 def _fits(
-    space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating], spreads: Sequence[float]
+    space: Space, scores: Floats, unit: NDArray[np.integer], y: NDArray[np.floating], noises: Sequence[float]
 ) -> list[float]:
-    """The log-likelihood of the votes under each spread; all 0 without votes."""
+    """The log-likelihood of the votes under each; all 0 without votes."""
     order = _some_units(unit, _FIT_VOTES)
     _, start = np.unique(unit[order], return_index=True)
     if not len(order):
-        return [0.0] * len(spreads)
+        return [0.0] * len(noises)
     z = np.random.default_rng(_SEED).standard_normal((_FIT_DRAWS, scores.shape[1]))
     found = []
-    for sigma in spreads:
+    for sigma in noises:
         wide, step = widened(space, scores[order], sigma), max(1, _CELLS // max(1, scores.size))
         blocks = [
             np.add.reduceat(-losses(space, wide + sigma * z[at : at + step, None], y[order]), start, axis=1)

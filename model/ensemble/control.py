@@ -49,7 +49,7 @@ class ControlState:
     base_models: Mapping[str, Fitted]  # by name; those that a checkpoint from before there was one lacks are not there
     stack: Stack
     panel: NDArray[np.bool_]  # (P,) annotators who ever used this control
-    spread: float  # sigma of `consensus`
+    panel_noise: float  # sigma of `consensus`
     gaps: Gaps | None = None  # None in a checkpoint from before there was any
     people: People | None = None  # what newcomers are compared with; None as above
     floor: Floor | None = None  # the same
@@ -155,10 +155,10 @@ class Answers:
     def _sampled(self, panel: NDArray[np.bool_], draws: int) -> Floats:
         state, votes, people = self.state, self.votes, self.scores[:, :-1]
         if state.gaps is None:
-            return majority(state.space, people, votes.y, votes.has, panel, state.spread, draws, votes.weight)
+            return majority(state.space, people, votes.y, votes.has, panel, state.panel_noise, draws, votes.weight)
         found = np.empty((len(people), len(state.space.classes)))
         voted = votes.has.any(1)
-        for rows, sigma in ((voted, state.gaps.spread), (~voted, state.spread)):
+        for rows, sigma in ((voted, state.gaps.panel_noise), (~voted, state.panel_noise)):
             if rows.any():
                 found[rows] = majority(
                     state.space, people[rows], votes.y[rows], votes.has[rows], panel[rows], sigma, draws,

@@ -21,11 +21,18 @@ from model.base_models.joint import trained
 from model.base_models.registry import BASE_MODELS
 from model.config import LadderConfig
 from model.data.dataset import Dataset
+from model.ensemble.carry_over import carry_over
 from model.ensemble.control import ControlState
-from model.ensemble.kept import keep
+from model.ensemble.fingerprint import (
+    Fingerprint,
+    as_well_supported,
+    changed_units,
+    fingerprint_of,
+    mostly_other_contents,
+    much_is_gone,
+)
 from model.ensemble.out_of_sample import OutOfSample, out_of_sample, views_of
 from model.ensemble.predictor import Ladder
-from model.ensemble.seen import Seen, as_well_supported, changed_units, mostly_other_contents, much_is_gone, see
 from model.qumab.batches import TokenStore
 from model.qumab.committee import Committee
 from model.qumab.training import History
@@ -47,10 +54,10 @@ class CrossFit:
     history: History
     warm: bool
     brief: bool  # only the units with new or changed votes and some others were gone through
-    kept: dict[str, ControlState]  # by control: what stays as it was before a brief training
+    carried_over: dict[str, ControlState]  # by control: what stays as it was before a brief training
     learned: NDArray[np.int64]  # (A,) training votes of each annotator when the network last went through all units
     begun: dict[str, int]  # training votes of each control when the network was last trained from nothing
-    seen: Seen  # by which the next training tells what has changed
+    fingerprint: Fingerprint  # by which the next training tells what has changed
 
 
 def crossfit(
@@ -63,11 +70,12 @@ def crossfit(
     `previous` is grown and trained on where its shape allows it.
 
     A few new votes are learned in a few steps, on their units and some drawn from all others, so that an annotator who
-    labels on does not wait for a training over everything; what they cannot change much is kept (`kept`). All units are
-    gone through again once there are a quarter more votes than the last time (`LadderConfig.brief_until`), a fifth of
-    these is gone, or a control has other classes than before. Once the votes of a control have doubled, or half of them
-    are gone (`LadderConfig.warm_until`), or most contents are others than before, the networks are trained from
-    nothing: what was learned from few votes holds back what is learned from many (`benchmarks.replay`).
+    labels on does not wait for a training over everything; what they cannot change much is carried over (`carry_over`).
+    All units are gone through again once there are a quarter more votes than the last time
+    (`LadderConfig.brief_until`), a fifth of these is gone, or a control has other classes than before. Once the votes
+    of a control have doubled, or half of them are gone (`LadderConfig.warm_until`), or most contents are others than
+    before, the networks are trained from nothing: what was learned from few votes holds back what is learned from many
+    (`benchmarks.replay`).
 
     A short training on top of an earlier one would leave newcomers half learned (on the whole, everybody else is best
     left as they were), so while they matter it takes as long as one from scratch and is stopped on them as much as on
@@ -75,29 +83,30 @@ def crossfit(
     """
     read = store.mean_tokens if features is None else features
     members = dataset.folds * dataset.members_per_fold
-    votes_now, begun, seen = _training_votes(dataset), _by_control(dataset), see(dataset, store.mean_tokens)
+    votes_now, begun = _training_votes(dataset), _by_control(dataset)
+    fingerprint = fingerprint_of(dataset, store.mean_tokens)
     warm = (
         previous is not None and _fits(previous, members, dataset, store, config)
         and not another_size(begun, previous.begun, config.warm_until)
-        and not (previous.seen is not None and mostly_other_contents(seen, previous.seen))
+        and not (previous.fingerprint is not None and mostly_other_contents(fingerprint, previous.fingerprint))
     )
     learned = _aligned(previous.learned, len(votes_now)) if previous is not None and warm else np.zeros_like(votes_now)
     new = newcomers(votes_now, learned)
-    latest, kept = None, dict[str, ControlState]()
+    latest, carried = None, dict[str, ControlState]()
     if previous is not None and warm and not new.any() and votes_now.sum() <= config.brief_until * learned.sum():
-        latest = _latest(dataset, seen, previous, config.brief_until)
-    if previous is not None and previous.seen is not None and latest is not None:
-        supported = as_well_supported(seen, previous.seen, config.brief_until)
+        latest = _latest(dataset, fingerprint, previous, config.brief_until)
+    if previous is not None and previous.fingerprint is not None and latest is not None:
+        supported = as_well_supported(fingerprint, previous.fingerprint, config.brief_until)
         spaces = {name: targets.space for name, targets in dataset.controls.items() if name in supported}
-        kept = keep(previous.controls, spaces, len(dataset.annotators))
-        seen = seen.after(previous.seen, kept)
+        carried = carry_over(previous.controls, spaces, len(dataset.annotators))
+        fingerprint = fingerprint.after(previous.fingerprint, carried)
     samples = {name: _sample(dataset, name, store, read, config) for name in dataset.controls}
     views = {name: views_of(sample.to_score(), len(dataset.units), config.seed) for name, sample in samples.items()}
     course = Course(
         store=store, config=config, members_per_fold=dataset.members_per_fold, device=device, progress=progress,
         previous=previous.committee if previous is not None and warm else None, newcomers=new, latest=latest,
         looked_at=None if latest is None else _looked_at(dataset, latest, config.seed),
-        earlier={name: state.base_models for name, state in kept.items()},
+        earlier={name: state.base_models for name, state in carried.items()},
     )
     made = {name: model.crossfit(samples, views, course) for name, model in BASE_MODELS.items() if not model.on_stack}
     found = {control: {name: each[control] for name, each in made.items()} for control in samples}
@@ -105,8 +114,8 @@ def crossfit(
     return CrossFit(
         committee=networks.committee, samples=samples, found=found, history=networks.history, warm=warm,
         votes={name: out_of_sample(sample.to_score(), views[name], found[name]) for name, sample in samples.items()},
-        brief=latest is not None, kept=kept, learned=_learned(votes_now, learned, new, latest),
-        begun=_handed_on(previous.begun, begun) if previous is not None and warm else begun, seen=seen,
+        brief=latest is not None, carried_over=carried, learned=_learned(votes_now, learned, new, latest),
+        begun=_handed_on(previous.begun, begun) if previous is not None and warm else begun, fingerprint=fingerprint,
     )
 
 
@@ -120,13 +129,14 @@ def _sample(dataset: Dataset, name: str, store: TokenStore, features: Singles, c
     )
 
 
-def _latest(dataset: Dataset, seen: Seen, previous: Ladder, most: float) -> NDArray[np.int64] | None:
+def _latest(dataset: Dataset, fingerprint: Fingerprint, previous: Ladder, most: float) -> NDArray[np.int64] | None:
     """Training units that `previous` was not trained with as they are; None where all units must be gone through: these
     are half of them or more, or it is unknown, controls are no more what they were, or too much is gone."""
     spaces = {name: targets.space for name, targets in dataset.controls.items()}
-    if previous.seen is None or spaces != previous.spaces or much_is_gone(seen, previous.seen, dataset, most):
+    before = previous.fingerprint
+    if before is None or spaces != previous.spaces or much_is_gone(fingerprint, before, dataset, most):
         return None
-    latest = changed_units(seen, previous.seen, dataset)
+    latest = changed_units(fingerprint, before, dataset)
     return latest if 2 * len(latest) < np.count_nonzero(~dataset.heldout) else None
 
 

@@ -72,8 +72,8 @@ class FirstVotes:
         asked = np.array([column.get(annotator, columns) for annotator in annotators], dtype=np.int64)
         panel = np.broadcast_to(np.append(control.panel, np.zeros(len(votes.strangers), np.bool_)), votes.has.shape)
         agreed = majority(
-            control.space, scores[:, :-1], votes.y, votes.has, panel, control.spread, self.config.consensus_samples,
-            np.zeros_like(votes.weight),
+            control.space, scores[:, :-1], votes.y, votes.has, panel, control.panel_noise,
+            self.config.consensus_samples, np.zeros_like(votes.weight),
         )
         return VotesAlone(
             served=to_probabilities(control.space, scores[:, asked]),

@@ -20,7 +20,7 @@ from model.data.dataset import Dataset, TrainingSet, build_dataset
 from model.data.numbers import NumberBins, to_json
 from model.data.scores import to_probabilities
 from model.ensemble.check import calibrated
-from model.ensemble.consensus import fit_spread
+from model.ensemble.consensus import fit_panel_noise
 from model.ensemble.control import ControlState
 from model.ensemble.crossfit import CrossFit, crossfit
 from model.ensemble.floor import FloorFit, fit_floor
@@ -84,7 +84,7 @@ def fit(
     controls = {name: _with_people(dataset, name, features, each.state) for name, each in found.items()}
     ladder = Ladder(
         annotators=dataset.annotators, controls=controls, committee=result.committee, dim=store.dim, config=config,
-        learned=result.learned, begun=result.begun, seen=result.seen,
+        learned=result.learned, begun=result.begun, fingerprint=result.fingerprint,
     )
     never = dict(zip(dataset.units, dataset.heldout.tolist(), strict=True))
     held = np.array([never.get(unit, False) for unit in data.votes.units], np.bool_)
@@ -113,21 +113,22 @@ class _Fitted:
 def _fit_control(dataset: Dataset, name: str, result: CrossFit, config: LadderConfig) -> _Fitted:
     """The base models fitted again on all training votes, and the stack on their out-of-sample scores or as it was
     kept."""
-    sample, item, kept = result.samples[name], result.votes[name], result.kept.get(name)
+    sample, item, carried = result.samples[name], result.votes[name], result.carried_over.get(name)
     people, scored = sample.people, item.targets.scored
     panel = np.bincount(dataset.controls[name].annotator, minlength=people)[:people] > 0
     fitted = {base: found.on_all(sample) for base, found in result.found[name].items()}
-    stack = _stack(item, scored, people, config) if kept is None else kept.stack
+    stack = _stack(item, scored, people, config) if carried is None else carried.stack
     floor, served = _floor(dataset, name, item, stack, config)
-    if kept is not None:
+    if carried is not None:
         return _Fitted(served=served, state=replace(
-            kept, base_models={**kept.base_models, **fitted}, panel=panel, floor=None if floor is None else floor.floor,
+            carried, base_models={**carried.base_models, **fitted}, panel=panel,
+            floor=None if floor is None else floor.floor,
         ))
     stacked = stack.pool_votes({base: s[scored] for base, s in item.scores.items()}, item.targets.annotator[scored])
     gaps, on_stack = fit_gaps(item, stack, scored, people, config, floor)
     return _Fitted(served=served, state=ControlState(
         space=sample.targets.space, base_models={**fitted, **on_stack}, stack=stack, panel=panel, gaps=gaps,
-        spread=fit_spread(sample.targets.space, stacked, item.targets.unit[scored], item.targets.y[scored]),
+        panel_noise=fit_panel_noise(sample.targets.space, stacked, item.targets.unit[scored], item.targets.y[scored]),
         floor=None if floor is None else floor.floor,
     ))
 
@@ -184,7 +185,7 @@ def _gap_figures(gaps: Gaps | None, scored: Scored) -> dict[str, Any]:
     if gaps is None:
         return {}
     return {
-        "heldout": summaries(scored), "spread": gaps.spread,
+        "heldout": summaries(scored), "spread": gaps.panel_noise,
         "weights": {"few": dict(gaps.few.weights), "many": dict(gaps.many.weights)},
         "temperature": {"few": gaps.few.temperature, "many": gaps.many.temperature},
     }
@@ -206,11 +207,11 @@ def _figures(
             "weights": dict(state.stack.weights),
             "gaps": _gap_figures(state.gaps, gaps[name]),
             "temperature": state.stack.temperature,
-            "spread": state.spread,
+            "spread": state.panel_noise,
             "pooled_penalty": state.pooled.penalty,
         }
     return {
         "controls": controls, "epochs": result.history.epochs, "best_epoch": result.history.best_epoch,
-        "warm": result.warm, "brief": result.brief, "kept": sorted(result.kept), "annotators": len(dataset.annotators),
-        "units": len(dataset.units), "heldout_units": int(dataset.heldout.sum()),
+        "warm": result.warm, "brief": result.brief, "kept": sorted(result.carried_over),
+        "annotators": len(dataset.annotators), "units": len(dataset.units), "heldout_units": int(dataset.heldout.sum()),
     }

@@ -23,7 +23,7 @@ from model.base_models.registry import BASE_MODELS, starting_weights
 from model.config import LadderConfig
 from model.data.observed_votes import ObservedVotes
 from model.data.scores import losses
-from model.ensemble.consensus import fit_spread
+from model.ensemble.consensus import fit_panel_noise
 from model.ensemble.floor import GAP_PRIOR, FloorFit, lost_by, shares
 from model.ensemble.out_of_sample import OutOfSample
 from model.ensemble.stack import Stack, fit_stack, refit_weights
@@ -39,7 +39,7 @@ class Gaps:
 
     few: Stack  # 1 to FEW - 1 visible votes
     many: Stack
-    spread: float  # sigma of `consensus` where there are given votes
+    panel_noise: float  # sigma of `consensus` where there are given votes
     share: Floats | None = None  # (P + 1, 3) of `floor` where others voted; None without a floor
 
     def pool(
@@ -63,7 +63,7 @@ def fit_gaps(
     item, fitted = with_those_on_stack(item, alone.pool_votes(item.scores, item.targets.annotator))
     few, many = fit_gap_stacks(item, rows, people, config)
     return Gaps(
-        few=few, many=many, spread=_spread(item, rows, few, many),
+        few=few, many=many, panel_noise=_panel_noise(item, rows, few, many),
         share=None if floor is None else _share(item, rows, floor, few, many, people),
     ), fitted
 
@@ -135,11 +135,11 @@ def pool_visible(item: OutOfSample, index: int, alone: Floats, few: Stack, many:
     )
 
 
-def _spread(item: OutOfSample, rows: NDArray[np.bool_], few: Stack, many: Stack) -> float:
+def _panel_noise(item: OutOfSample, rows: NDArray[np.bool_], few: Stack, many: Stack) -> float:
     """How far votes that the first view hid err together, given those that it showed."""
     if not item.visible:
         return 0.0
     visible = item.visible[0]
     hidden = rows & ~visible.shown & (visible.count > 0)
     scores = pool_visible(item, 0, np.zeros(item.targets.y.shape), few, many)[hidden]
-    return fit_spread(item.targets.space, scores, item.targets.unit[hidden], item.targets.y[hidden])
+    return fit_panel_noise(item.targets.space, scores, item.targets.unit[hidden], item.targets.y[hidden])

@@ -66,7 +66,7 @@ def judge(
     if votes < config.min_heldout_votes or on_tasks < config.min_heldout_tasks:
         found = _by_cross_validation(fit, published, config, tasks, votes, on_tasks)
     elif published is None:
-        found = _verdict(_against_rung(heldout, "prior", tasks), votes, "the annotator prior", config)
+        found = _verdict(_against_own(heldout, "prior", tasks), votes, "the annotator prior", config)
     else:
         old = score_heldout(published, dataset, data.tokens, data.texts)
         found = _of_versions(heldout, old, published, tasks, votes, behind, config)
@@ -83,7 +83,7 @@ def _of_versions(
     """The verdict on held-out votes against the published version, which answered `old`."""
     pairs = _against_ladder(heldout, old, published, tasks)
     if not len(pairs[0]) or _outside(heldout, old, published) >= config.min_heldout_votes:
-        found = _verdict(_against_rung(heldout, "prior", tasks), votes, "the annotator prior", config)
+        found = _verdict(_against_own(heldout, "prior", tasks), votes, "the annotator prior", config)
         if not found.publish or not len(pairs[0]):
             return found
     return _verdict(pairs, votes, "the published version", config, behind)
@@ -121,16 +121,16 @@ def _by_cross_validation(
         f"With only {votes} held-out votes on {on_tasks} tasks this rests on cross-validation on training votes: "
     )
     if published is None:
-        pairs = _against_rung(fit.cross_validation, "prior", tasks)
+        pairs = _against_own(fit.cross_validation, "prior", tasks)
         interval, against = paired_interval(*pairs, level=config.gate_level), "the annotator prior"
         sentence = _sentence(interval, len(pairs[0]), "training", against, config.gate_margin)
         publish = not interval.exceeds(config.gate_margin)
     else:
-        rungs = {
-            rung: paired_interval(*_against_rung(fit.cross_validation, rung, tasks), level=config.gate_level)
-            for rung in NAIVE
+        naive = {
+            name: paired_interval(*_against_own(fit.cross_validation, name, tasks), level=config.gate_level)
+            for name in NAIVE
         }
-        against, interval = max(rungs.items(), key=lambda item: item[1].mean)
+        against, interval = max(naive.items(), key=lambda item: item[1].mean)
         publish = interval.mean <= config.gate_margin
         sentence = (
             f"it {'holds its own' if publish else 'does not hold its own'} against the naive base models "
@@ -145,9 +145,9 @@ def _tasks(dataset: Dataset) -> Codes:
     return np.asarray(np.unique([task_of(unit) for unit in dataset.units], return_inverse=True)[1])
 
 
-def _against_rung(scored: Mapping[str, Scored], rung: str, tasks: Codes) -> Pairs:
-    """Loss of what is served minus loss of one of its own rungs."""
-    return _join([(item.losses("served") - item.losses(rung), tasks[item.targets.unit]) for item in scored.values()])
+def _against_own(scored: Mapping[str, Scored], name: str, tasks: Codes) -> Pairs:
+    """Loss of what is served minus loss of one of its own base models."""
+    return _join([(item.losses("served") - item.losses(name), tasks[item.targets.unit]) for item in scored.values()])
 
 
 def _against_ladder(

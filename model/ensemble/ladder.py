@@ -1,12 +1,13 @@
-"""The face of the ensemble: fit a ladder of rungs, judge it, predict with it.
+"""The face of the ensemble: fit a ladder of base models, judge it, predict with it.
 
     fitted = fit(TrainingSet(...), LadderConfig.preset("polyvox"), previous=published)
     verdict = judge(fitted, published, data, config)
     fitted.ladder.predict(tokens, ["3", "7"])["politeness"].served  # (B, 2, C)
 
-Rungs: `prior` (an annotator's label frequencies), `pooled` (content, with a bias per annotator), `network` (QuMAB).
-They are stacked by log-loss on votes that they were not trained on; `served` is the calibrated mixture. Where others
-have voted on a unit, `conditioned` (QuMAB that reads their votes) and `others` (Dawid-Skene from their votes) join in.
+Base models: `prior` (an annotator's label frequencies), `pooled` (content, with a bias per annotator), `network`
+(QuMAB). They are stacked by log-loss on votes that they were not trained on; `served` is the calibrated mixture. Where
+others have voted on a unit, `conditioned` (QuMAB that reads their votes), `others` (Dawid-Skene from their votes) and
+`factors` (latent factors, from the same) join in.
 """
 
 from model.config import LadderConfig, NetworkConfig

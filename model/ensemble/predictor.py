@@ -25,8 +25,8 @@ from model.data.observed_votes import ObservedVotes, no_votes, observed_votes
 from model.data.spaces import Space
 from model.data.votes import Votes
 from model.ensemble.control import ControlPrediction, ControlState
-from model.ensemble.seen import Seen
-from model.ensemble.seen import from_arrays as seen_from_arrays
+from model.ensemble.fingerprint import Fingerprint
+from model.ensemble.fingerprint import from_arrays as fingerprint_from_arrays
 from model.ensemble.stored import control_arrays, control_from, control_numbers, space_from
 from model.errors import CheckpointError, ModelError
 from model.qumab.committee import Committee
@@ -41,12 +41,12 @@ class Ladder:
     def __init__(
         self, *, annotators: Sequence[str], controls: Mapping[str, ControlState], committee: Committee | None, dim: int,
         config: LadderConfig, learned: NDArray[np.int64] | None = None, begun: Mapping[str, int] | None = None,
-        seen: Seen | None = None,
+        fingerprint: Fingerprint | None = None,
     ) -> None:
         """`committee` None: no network, no control and no `dim`, as where a project asks for orders alone, which are
         learned elsewhere. `learned` (P,): the training votes of each annotator when the network last went through all
-        units; `begun`: those of each control when it was last trained from nothing, empty where unknown; `seen`: what
-        it was trained with, None where unknown."""
+        units; `begun`: those of each control when it was last trained from nothing, empty where unknown;
+        `fingerprint`: what it was trained with, None where unknown."""
         self.annotators = tuple(annotators)
         self.controls = dict(controls)
         self._committee = committee
@@ -54,14 +54,14 @@ class Ladder:
         self.config = config
         self.learned = np.zeros(len(self.annotators), np.int64) if learned is None else learned
         self.begun = dict(begun or {})
-        self.seen = seen
+        self.fingerprint = fingerprint
         self._index = {name: index for index, name in enumerate(self.annotators)}
 
     def having(self, controls: Mapping[str, ControlState]) -> Ladder:
         """The same ladder with other states of its controls."""
         return Ladder(
             annotators=self.annotators, controls=controls, committee=self._committee, dim=self.dim, config=self.config,
-            learned=self.learned, begun=self.begun, seen=self.seen,
+            learned=self.learned, begun=self.begun, fingerprint=self.fingerprint,
         )
 
     @property
@@ -179,7 +179,7 @@ class Ladder:
         """Write a checkpoint. Raises CheckpointError."""
         network = {} if self._committee is None else self._committee.arrays()
         arrays: checkpoint.Arrays = {f"network.{name}": array for name, array in network.items()}
-        arrays |= {} if self.seen is None else self.seen.arrays()
+        arrays |= {} if self.fingerprint is None else self.fingerprint.arrays()
         controls = []
         for index, (name, state) in enumerate(self.controls.items()):
             arrays |= {f"control.{index}.{key}": array for key, array in control_arrays(state).items()}
@@ -212,7 +212,7 @@ class Ladder:
             return cls(
                 annotators=meta["annotators"], controls=controls, committee=committee, dim=meta["dim"], config=config,
                 learned=np.array(meta.get("learned", [0] * len(meta["annotators"])), np.int64),
-                begun=meta.get("begun"), seen=seen_from_arrays(arrays, list(spaces)),
+                begun=meta.get("begun"), fingerprint=fingerprint_from_arrays(arrays, list(spaces)),
             )
         except (KeyError, TypeError, RuntimeError) as error:
             raise CheckpointError(f"the checkpoint {Path(folder).name} lacks a part that a ladder needs") from error

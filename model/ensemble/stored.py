@@ -49,7 +49,7 @@ def control_numbers(state: ControlState) -> dict[str, Any]:
         of_models |= fitted.numbers()
     return {
         "kind": str(state.space.kind), "classes": list(state.space.classes), "weights": state.stack.weights,
-        "temperature": state.stack.temperature, "spread": state.spread, **of_models,
+        "temperature": state.stack.temperature, "spread": state.panel_noise, **of_models,
         **({} if state.gaps is None else {"gaps": _gaps_numbers(state.gaps)}), **_space_numbers(state.space),
         **({} if state.calibration is None else {"calibration": astuple(state.calibration)}),
     }
@@ -67,7 +67,7 @@ def control_from(
         name: fitted for name, model in BASE_MODELS.items() if (fitted := model.from_arrays(stored)) is not None
     }
     state = ControlState(
-        space=space, base_models=base_models, panel=part["panel"], spread=item["spread"],
+        space=space, base_models=base_models, panel=part["panel"], panel_noise=item["spread"],
         gaps=_gaps(part, item["gaps"]) if "gaps" in item else None,
         stack=Stack(weights=item["weights"], temperature=item["temperature"], bias=part["bias"]),
         floor=Floor(**{key: part[f"floor.{key}"] for key in Floor.__slots__}) if "floor.share" in part else None,
@@ -106,7 +106,7 @@ def _people(part: Mapping[str, NDArray[Any]]) -> People | None:
 def _gaps_numbers(gaps: Gaps) -> dict[str, Any]:
     stacks = {"few": gaps.few, "many": gaps.many}
     return {
-        "spread": gaps.spread,
+        "spread": gaps.panel_noise,
         **{name: {"weights": stack.weights, "temperature": stack.temperature} for name, stack in stacks.items()},
     }
 
@@ -116,4 +116,4 @@ def _gaps(part: Mapping[str, NDArray[Any]], item: Mapping[str, Any]) -> Gaps:
         Stack(weights=item[name]["weights"], temperature=item[name]["temperature"], bias=part[f"gaps.{name}"])
         for name in ("few", "many")
     )
-    return Gaps(few=few, many=many, spread=item["spread"], share=part.get("gaps.share"))
+    return Gaps(few=few, many=many, panel_noise=item["spread"], share=part.get("gaps.share"))

@@ -3,7 +3,7 @@
 A Dawid-Skene posterior from two votes is far too sure, since annotators err together and their habits are known from
 few votes. So nothing is believed of a vote that it was fitted on: latent classes and habits are fitted without a fold
 of units, some votes of its units are hidden (`hidden`), and from those that are left the others are foretold. The
-pooling weights, the spread of `consensus` and the `Calibration` all come from such votes.
+pooling weights, the panel noise of `consensus` and the `Calibration` all come from such votes.
 
 Shape legend: N votes, P annotators, D dense units, C classes.
 """
@@ -23,14 +23,14 @@ from model.data.dataset import Dataset, Targets
 from model.data.observed_votes import ObservedVotes
 from model.data.spaces import Space
 from model.ensemble.calibration import FROM_VOTES, Calibration, fit_calibration
-from model.ensemble.consensus import USUAL_SPREAD, likely_spread, majority
+from model.ensemble.consensus import USUAL_NOISE, likely_panel_noise, majority
 from model.ensemble.hidden import DenseUnits, HiddenCheck, cross_checked, dense_units, some_left
 from model.ensemble.stack import Stack, fit_stack, refit_weights
 
 Floats = NDArray[np.float64]
 FEW = 3  # from this many visible votes on they count as many
 MASKS = 3
-MOST_UNITS = 3_000  # that pooling and spread are fitted on
+MOST_UNITS = 3_000  # that pooling and panel noise are fitted on
 Habits = Mapping[str, Fitted]  # what votes say of annotators: the base models that do without content, by name
 
 
@@ -43,7 +43,7 @@ class VotesControl:
     panel: NDArray[np.bool_]  # (P,)
     few: Stack  # 1 to FEW - 1 visible votes
     many: Stack
-    spread: float
+    panel_noise: float
     calibration: Calibration
     check: HiddenCheck | None  # None without dense units
 
@@ -59,9 +59,9 @@ def fit_votes(dataset: Dataset, name: str, config: LadderConfig) -> VotesControl
     masks = [some_left(targets.unit, seed) for seed in range(MASKS)]
     fold = dataset.fold[targets.unit]  # (N,)
     folds = {int(each): fit_habits(targets.select(fold != each), people, config) for each in np.unique(fold)}
-    few, many, spread = _fit_pooling(targets, fold, folds, masks, people, config)
+    few, many, panel_noise = _fit_pooling(targets, fold, folds, masks, people, config)
     dense = [dense_units(targets, people, mask) for mask in masks]
-    spoken = [_spoken(each, dataset.fold[each.unit], folds, few, many, spread, targets.space, config)
+    spoken = [_spoken(each, dataset.fold[each.unit], folds, few, many, panel_noise, targets.space, config)
               for each in dense]
     truth = np.concatenate([each.truth(targets.space) for each in dense])
     weight = np.concatenate([each.undecided(targets.space).any(1) for each in dense]) / MASKS
@@ -73,7 +73,7 @@ def fit_votes(dataset: Dataset, name: str, config: LadderConfig) -> VotesControl
         if len(spoken[0]) else None
     return VotesControl(
         space=targets.space, habits=habits, panel=np.bincount(targets.annotator, minlength=people)[:people] > 0,
-        few=few, many=many, spread=spread, calibration=calibration, check=check,
+        few=few, many=many, panel_noise=panel_noise, calibration=calibration, check=check,
     )
 
 
@@ -99,7 +99,7 @@ def _fit_pooling(
     targets: Targets, fold: NDArray[np.int64], folds: Mapping[int, Habits], masks: list[NDArray[np.bool_]],
     people: int, config: LadderConfig,
 ) -> tuple[Stack, Stack, float]:
-    """The stacks for few and for many visible votes, and the spread of hidden votes given the visible ones."""
+    """The stacks for few and for many visible votes, and the panel noise of hidden votes given the visible ones."""
     space = targets.space
     units = np.unique(targets.unit)
     chosen = np.zeros(int(units.max(initial=-1)) + 1, np.bool_)
@@ -130,12 +130,13 @@ def _fit_pooling(
     first = slice(0, len(parts[0]))
     pooled = _pooled(few, many, {name: part[first] for name, part in scores.items()}, count[first, None],
                      annotator[first])
-    return few, many, likely_spread(space, pooled, targets.unit[rows[first]], y[first]) if len(rows) else USUAL_SPREAD
+    noise = likely_panel_noise(space, pooled, targets.unit[rows[first]], y[first]) if len(rows) else USUAL_NOISE
+    return few, many, noise
 
 
 def _spoken(
-    dense: DenseUnits, fold: NDArray[np.int64], folds: Mapping[int, Habits], few: Stack, many: Stack, spread: float,
-    space: Space, config: LadderConfig,
+    dense: DenseUnits, fold: NDArray[np.int64], folds: Mapping[int, Habits], few: Stack, many: Stack,
+    panel_noise: float, space: Space, config: LadderConfig,
 ) -> Floats:
     """(D, C) the consensus of dense units among those who voted, from the votes left and habits without the fold."""
     source = np.arange(dense.has.shape[1] + 1)
@@ -148,6 +149,6 @@ def _spoken(
         shown = ObservedVotes(y=y * left[..., None], has=left, weight=dense.weight[here])
         visible = left.sum(1)[:, None] - np.pad(left, ((0, 0), (0, 1)))
         scores = _pooled(few, many, answers(habits, shown, source), visible[..., None], source)[:, :-1]
-        found[here] = majority(space, scores, y, left, dense.has[here], spread, config.consensus_samples,
+        found[here] = majority(space, scores, y, left, dense.has[here], panel_noise, config.consensus_samples,
                                np.zeros(left.shape))
     return found

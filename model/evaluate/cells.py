@@ -49,7 +49,7 @@ class Cell:
     p: NDArray[np.float32]  # (n, C)
     units: NDArray[np.int32]  # (B,) codes of the test units
     consensus: NDArray[np.float32]  # (B, C), or (0, C) where the model has none of its own
-    notes: Mapping[str, Any] = field(default_factory=dict)  # seconds, rung weights
+    notes: Mapping[str, Any] = field(default_factory=dict)  # seconds, weights of base models
 
 
 class CellStore:

@@ -1,6 +1,6 @@
 """Contenders: what the harness fits and asks. Baselines as they are, ours as several ways of predicting by one fit.
 
-    served    the whole ladder: rungs stacked and calibrated; with visible votes, conditioned on them
+    served    the whole ladder: base models stacked and calibrated; with visible votes, conditioned on them
     network   the query network alone, from the same fit
 
 Shape legend: B units, A annotators, C classes.
@@ -37,7 +37,7 @@ class Ready(Protocol):
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """What is worth telling about the fit, JSON-able (rung weights)."""
+        """What is worth telling about the fit, JSON-able (weights of base models)."""
         ...
 
     def answer(self, units: Sequence[str], visible: Votes | None) -> Answers: ...

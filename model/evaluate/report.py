@@ -1,4 +1,4 @@
-"""The results of one data set as Markdown: a table for each setting, differences to ours, rung weights."""
+"""The results of one data set as Markdown: a table for each setting, differences to ours, weights of base models."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def markdown(results: Results, *, level: int = 1) -> str:
     lines = [f"{head} {results['dataset']}", "", size, ""]
     for setting in results["settings"]:
         lines += [f"{head}# {setting}", "", *setting_table(results, setting), ""]
-    weights = rung_weights(results)
+    weights = model_weights(results)
     if weights:
-        lines += [f"{head}# Weights of the rungs in `served`, as far as it reads content", "", *weights, ""]
+        lines += [f"{head}# Weights of the base models in `served`, as far as it reads content", "", *weights, ""]
     return "\n".join(lines)
 
 
@@ -76,8 +76,8 @@ def setting_table(results: Results, setting: str) -> list[str]:
     return table(titles, rows)
 
 
-def rung_weights(results: Results) -> list[str]:
-    """The mean weight of each rung, by setting."""
+def model_weights(results: Results) -> list[str]:
+    """The mean weight of each base model, by setting."""
     notes = [note for note in results["notes"] if note["weights"] and note["model"] == "served"]
     names = list(dict.fromkeys(name for note in notes for name in note["weights"]))
     if not names:

@@ -45,7 +45,7 @@ class Standing:
     seconds: float  # of a fit, the median
     figures: Mapping[str, Floats]  # metric -> (R + 1,)
     kappa: Mapping[str, Interval] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)  # of the rungs, the mean over folds
+    weights: Mapping[str, float] = field(default_factory=dict)  # of the base models, the mean over folds
     by_annotator: Mapping[str, Floats] = field(default_factory=dict)  # metric -> (R + 1, A)
 
 

@@ -33,7 +33,7 @@ class LearnedRankings(Learned):
     models: Mapping[str, RankingModel]
     annotators: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()  # controls whose kept scores cannot be read
-    echo_weight: float = 0.3  # of an accepted prediction among the votes on a unit
+    accepted_weight: float = 0.3  # of an accepted prediction among the votes on a unit
 
     @property
     def controls_learned(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class LearnedRankings(Learned):
         return {name: self._of(name, model, question) for name, model in self.models.items() if name in question.items}
 
     def _of(self, name: str, model: RankingModel, question: Question) -> Answers:
-        items, given = question.items[name], _given(question, name, self.echo_weight)
+        items, given = question.items[name], _given(question, name, self.accepted_weight)
         own: list[dict[str, Value]] = []
         agreed: list[Value | None] = []
         for at, scores in enumerate(model.scores(items, question.annotators, given)):
@@ -66,7 +66,7 @@ class LearnedRankings(Learned):
 class RankingsLearner(Learner[LearnedRankings, LearnedRankings]):
     """The learner."""
 
-    echo_weight: float = 0.3
+    accepted_weight: float = 0.3
 
     name: ClassVar[str] = "rankings"
 
@@ -82,7 +82,7 @@ class RankingsLearner(Learner[LearnedRankings, LearnedRankings]):
                 models[name] = found
         if not models:
             raise NotEnoughVotes("there are too few rankings of two items or more")
-        return LearnedRankings(models=models, echo_weight=self.echo_weight, annotators=tuple(
+        return LearnedRankings(models=models, accepted_weight=self.accepted_weight, annotators=tuple(
             sorted({who for model in models.values() for who in model.annotators})))
 
     def learned(self, fitted: LearnedRankings) -> LearnedRankings:
@@ -114,14 +114,16 @@ class RankingsLearner(Learner[LearnedRankings, LearnedRankings]):
                 damaged.append(str(name))
         if damaged and not models:
             raise CheckpointError("the stored scores of rankings are damaged")
-        return LearnedRankings(models=models, damaged=tuple(damaged), echo_weight=self.echo_weight, annotators=tuple(
-            sorted({who for model in models.values() for who in model.annotators})))
+        return LearnedRankings(
+            models=models, damaged=tuple(damaged), accepted_weight=self.accepted_weight,
+            annotators=tuple(sorted({who for model in models.values() for who in model.annotators})),
+        )
 
     def _votes(self, data: TrainingSet, name: str, *, heldout: bool) -> Votes:
         """The rankings with one control, accepted predictions weighing less."""
         votes = data.votes.of_control(name)
         rows = np.array([data.heldout(unit) is heldout for unit in votes.units], np.bool_)[votes.unit]
-        return weighed(votes.select(rows), self.echo_weight)
+        return weighed(votes.select(rows), self.accepted_weight)
 
 
 def ranked_controls(votes: Votes) -> list[str]:
@@ -131,17 +133,17 @@ def ranked_controls(votes: Votes) -> list[str]:
     return [votes.controls[code] for code in used]
 
 
-def weighed(votes: Votes, echo_weight: float) -> Votes:
+def weighed(votes: Votes, accepted_weight: float) -> Votes:
     """The same votes, accepted predictions weighing less."""
     accepted = votes.provenance == Provenance.ACCEPTED
-    return replace(votes, weight=votes.weight * np.where(accepted, np.float32(echo_weight), np.float32(1.0)))
+    return replace(votes, weight=votes.weight * np.where(accepted, np.float32(accepted_weight), np.float32(1.0)))
 
 
-def _given(question: Question, name: str, echo_weight: float) -> Sequence[Sequence[Given]]:
+def _given(question: Question, name: str, accepted_weight: float) -> Sequence[Sequence[Given]]:
     """The rankings on each unit."""
     found: dict[str, list[Given]] = {unit: [] for unit in question.units}
     if question.votes is not None:
-        votes = weighed(question.votes.of_control(name), echo_weight)
+        votes = weighed(question.votes.of_control(name), accepted_weight)
         for u, a, v, weight in zip(votes.unit, votes.annotator, votes.value, votes.weight, strict=True):
             if votes.units[u] in found:
                 found[votes.units[u]].append((votes.annotators[a], votes.values[v], float(weight)))

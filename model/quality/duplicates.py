@@ -4,8 +4,8 @@
 
 Features are centred first, since those of many encoders share one large direction and would all look alike. A
 projection to a few leading components sorts most pairs out: it never lengthens a distance, so no pair above the
-threshold is missed. Of a unit with many twins (the same text a thousand times) only the nearest few are kept, so the
-result is linear in the units.
+threshold is missed. Of a unit with many near-duplicates (the same text a thousand times) only the nearest few are kept,
+so the result is linear in the units.
 
 Shape legend: U units, D dim, P pairs.
 """
@@ -29,7 +29,7 @@ def near_duplicates(
 ) -> tuple[Pairs, Singles]:
     """Pairs (P, 2) of rows of `features` (U, D), the lower first, and their similarity (P,).
 
-    At most `most` partners of each row are looked at, the nearest ones. Rows without any direction have no twins; of
+    At most `most` partners of each row are looked at, the nearest ones. Rows without any direction have none; of
     more than `MOST_UNITS` rows the last are taken.
     """
     first = max(len(features) - MOST_UNITS, 0)

@@ -47,7 +47,7 @@ class Evidence:
     units: tuple[str, ...]  # U
     annotators: tuple[str, ...]  # A
     controls: Mapping[str, ControlEvidence]
-    twins: NDArray[np.int32]  # (P, 2) positions of nearly equal units
+    near_duplicates: NDArray[np.int32]  # (P, 2) positions of nearly equal units
     likeness: Singles  # (P,) their cosine
     position: Floats  # (A, 2)
     explained: float  # share of the queries' variance that the map shows
@@ -55,7 +55,7 @@ class Evidence:
     def save(self, folder: Path) -> None:
         """Write it at `folder`, which must not exist. Raises CheckpointError."""
         arrays: checkpoint.Arrays = {
-            "twins": self.twins, "likeness": self.likeness, "position": self.position,
+            "twins": self.near_duplicates, "likeness": self.likeness, "position": self.position,
         }
         for index, item in enumerate(self.controls.values()):
             arrays |= {f"{index}.{name}": getattr(item, name) for name in _COLUMNS}
@@ -77,7 +77,7 @@ class Evidence:
             }
             return cls(
                 units=tuple(meta["units"]), annotators=tuple(meta["annotators"]), controls=controls,
-                twins=arrays["twins"], likeness=arrays["likeness"], position=arrays["position"],
+                near_duplicates=arrays["twins"], likeness=arrays["likeness"], position=arrays["position"],
                 explained=float(meta["explained"]),
             )
         except (KeyError, TypeError, ValueError) as error:

@@ -8,8 +8,8 @@ annotator's confusion matrix. alpha and beta are fitted by the log-loss of the v
 same are not counted twice and a useless one is ignored. Somebody who answers at random is expected to, and none of
 their votes stands out. A slip is a wrong key: any other class, with probability eps.
 
-    contradiction = log (1/2) / (1 - c),  c = how often annotators repeat themselves on twins: one of the two votes is
-                    wrong, and q says which
+    contradiction = log (1/2) / (1 - c),  c = how often annotators repeat themselves on near-duplicates: one of the two
+                    votes is wrong, and q says which
     pace          = log (.7 + .3 N(z; -2.5, 1) / N(z; 0, 1)),  z from `pace`: some slips are made in haste
 
 The score is a log-odds in nats.
@@ -33,7 +33,7 @@ Codes = NDArray[np.int64]
 SLIP_RATE = 0.02  # eps
 _FLOOR = 1e-3  # no source is surer than this
 _RIDGE = 20.0  # votes behind the weights that are taken before any vote has spoken
-_TWIN_STRENGTH = 10.0  # pairs behind `_USUAL`
+_DUPLICATE_STRENGTH = 10.0  # pairs behind `_USUAL`
 _USUAL = 0.9  # how often people repeat themselves, before any pair has spoken
 
 
@@ -47,25 +47,26 @@ class Slips:
     others: Floats  # (N,) nats by which the other votes do
     contradiction: Floats  # (N,)
     haste: Floats  # (N,)
-    twin: Codes  # (N,) row of the vote that it contradicts, -1 where there is none
+    duplicate: Codes  # (N,) row of the vote that it contradicts, -1 where there is none
     weights: tuple[float, float]  # alpha, beta
 
 
 def slips(
     answers: AnswerMatrix, *, own: Floats | None = None, others: Floats | None = None,
-    twins: NDArray[np.integer] | None = None, pace: Floats | None = None,
+    near_duplicates: NDArray[np.integer] | None = None, pace: Floats | None = None,
 ) -> Slips:
     """Score all votes.
 
     `own` (N, C): out-of-sample probabilities of each vote's annotator, rows of NaN where there are none; `others`
-    (N, C): `VotePredictor.predict_votes`; `twins` (P, 2): pairs of nearly equal units; `pace` (N,): z, NaN if unknown.
+    (N, C): `VotePredictor.predict_votes`; `near_duplicates` (P, 2): pairs of units;
+    `pace` (N,): z, NaN if unknown.
     """
     n, n_classes = len(answers), len(answers.classes)
     nothing, label = np.zeros(n), answers.label.astype(np.int64)
     if n == 0 or n_classes < 2:
         return Slips(
             score=np.full(n, -np.inf), expected=label, own=nothing, others=nothing, contradiction=nothing,
-            haste=nothing, twin=np.full(n, -1), weights=(0.0, 0.0),
+            haste=nothing, duplicate=np.full(n, -1), weights=(0.0, 0.0),
         )
     logs = [_logs(source, n, n_classes) for source in (own, others)]
     weights = _weights(logs, label)
@@ -76,11 +77,11 @@ def slips(
     score = np.log(SLIP_RATE / (1.0 - SLIP_RATE)) + np.log((1.0 - given) / ((n_classes - 1) * given))
     best = p.argmax(axis=1)
     gain = [w * (each[rows, best] - each[rows, label]) for w, each in zip(weights, logs, strict=True)]
-    contradiction, twin = _contradictions(answers, twins, given)
+    contradiction, duplicate = _contradictions(answers, near_duplicates, given)
     haste = nothing if pace is None else np.where(np.isfinite(pace), _haste(np.nan_to_num(pace)), 0.0)
     return Slips(
         score=score + contradiction + haste, expected=best, own=gain[0], others=gain[1], contradiction=contradiction,
-        haste=haste, twin=twin, weights=weights,
+        haste=haste, duplicate=duplicate, weights=weights,
     )
 
 
@@ -125,18 +126,18 @@ def _weights(logs: Sequence[Floats], label: Codes) -> tuple[float, float]:
 
 
 def _contradictions(
-    answers: AnswerMatrix, twins: NDArray[np.integer] | None, given: Floats
+    answers: AnswerMatrix, near_duplicates: NDArray[np.integer] | None, given: Floats
 ) -> tuple[Floats, Codes]:
-    """(N,) what a differing vote on a twin adds, and the row of that vote."""
+    """(N,) what a differing vote on a near-duplicate adds, and the row of that vote."""
     n = len(answers)
     added, partner = np.zeros(n), np.full(n, -1, dtype=np.int64)
-    if twins is None or not len(twins):
+    if near_duplicates is None or not len(near_duplicates):
         return added, partner
-    one, other = _same_annotator(answers, np.asarray(twins, np.int64))
+    one, other = _same_annotator(answers, np.asarray(near_duplicates, np.int64))
     if not len(one):
         return added, partner
     differ = answers.label[one] != answers.label[other]
-    same = (float((~differ).sum()) + _TWIN_STRENGTH * _USUAL) / (len(one) + _TWIN_STRENGTH)
+    same = (float((~differ).sum()) + _DUPLICATE_STRENGTH * _USUAL) / (len(one) + _DUPLICATE_STRENGTH)
     strength = max(float(np.log(0.5 / max(1.0 - same, 1e-3))), 0.0)
     for mine, theirs in ((one[differ], other[differ]), (other[differ], one[differ])):
         # The less expected of the two votes is the one to look at; the other keeps what it had.
@@ -146,14 +147,14 @@ def _contradictions(
     return added, partner
 
 
-def _same_annotator(answers: AnswerMatrix, twins: Codes) -> tuple[Codes, Codes]:
+def _same_annotator(answers: AnswerMatrix, pairs: Codes) -> tuple[Codes, Codes]:
     """Rows of the pairs of votes that one annotator gave to both units of a pair."""
     votes = np.diff(answers.indptr)
-    left = np.repeat(np.arange(len(twins)), votes[twins[:, 0]])
-    at = np.arange(len(left)) - np.repeat(np.cumsum(votes[twins[:, 0]]) - votes[twins[:, 0]], votes[twins[:, 0]])
-    row = answers.indptr[twins[left, 0]] + at  # every vote on the first unit of every pair
+    left = np.repeat(np.arange(len(pairs)), votes[pairs[:, 0]])
+    at = np.arange(len(left)) - np.repeat(np.cumsum(votes[pairs[:, 0]]) - votes[pairs[:, 0]], votes[pairs[:, 0]])
+    row = answers.indptr[pairs[left, 0]] + at  # every vote on the first unit of every pair
     key = answers.unit.astype(np.int64) * len(answers.annotators) + answers.annotator  # ascending
-    wanted = twins[left, 1] * len(answers.annotators) + answers.annotator[row]
+    wanted = pairs[left, 1] * len(answers.annotators) + answers.annotator[row]
     place = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
     found = key[place] == wanted
     return row[found].astype(np.int64), place[found]

@@ -87,7 +87,7 @@ class VoteBatch:
     annotator: Tensor  # (n,)
     y: Tensor  # (n, C)
     weight: Tensor  # (M, n): how much each member makes of a vote
-    trust: Tensor  # (n,) how much it says about other votes: an echo says less
+    trust: Tensor  # (n,) how much it says about other votes: an accepted suggestion says less
 
 
 class VoteTable:

@@ -2,7 +2,7 @@
 
 Loss of member m for a vote v of annotator a on task b (nats, averaged over its weighted votes):
 
-    w[m, v] [ (1 - g) l(z[m, b, a], v) + g l(z[m, b, generic], v) ],    w[m, v] = echo weight * n_a^(tau - 1), or 0
+    w[m, v] [ (1 - g) l(z[m, b, a], v) + g l(z[m, b, generic], v) ],    w[m, v] = weight of v * n_a^(tau - 1), or 0
 
 and, with label conditioning, `label_share` times the same of predictions that read a random part of the other votes;
 l is cross-entropy (single choice) or the sum of Bernoulli losses (several choices) and g is `generic_share`: the
@@ -56,8 +56,8 @@ def vote_losses(space: Space, logits: Tensor, y: Tensor) -> Tensor:
     """Negative log-likelihood of each vote, (..., n), of logits and encoded votes (..., n, C).
 
     A vote for one of several ordered classes stands a little for its neighbours too, exp(-distance / 0.3) normalised:
-    an annotator might as well have given these. Rungs and weights are judged by the plain likelihood all the same. The
-    bins of numbers are learned as plain classes.
+    an annotator might as well have given these. Base models and weights are judged by the plain likelihood all the
+    same. The bins of numbers are learned as plain classes.
     """
     if space.kind is ValueKind.CLASS:
         if isinstance(space, SingleChoice) and space.ordered and not isinstance(space, NumberBins):

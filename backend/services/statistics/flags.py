@@ -50,18 +50,18 @@ def _judge(material: Material, subject: Subject) -> Slips:
     shape = (len(subject.votes.units), len(answers.annotators))
     z = pace(subject.votes.unit[subject.vote], answers.annotator, seconds, shape)
     return slips(
-        answers, own=subject.own, others=subject.judged.predicted, twins=_twins(material, subject),
+        answers, own=subject.own, others=subject.judged.predicted, near_duplicates=_near_duplicates(material, subject),
         pace=z if np.isfinite(z).any() else None,
     )
 
 
-def _twins(material: Material, subject: Subject) -> Codes | None:
+def _near_duplicates(material: Material, subject: Subject) -> Codes | None:
     """(P, 2) pairs of questions about nearly equal units, as far as both have votes here."""
     evidence = material.evidence
-    if evidence is None or not len(evidence.twins):
+    if evidence is None or not len(evidence.near_duplicates):
         return None
     place = {name: at for at, name in enumerate(subject.votes.units)}
-    here = np.array([place.get(name, -1) for name in evidence.units], np.int64)[evidence.twins]
+    here = np.array([place.get(name, -1) for name in evidence.units], np.int64)[evidence.near_duplicates]
     here = here[(here >= 0).all(axis=1)]
     if not subject.multiple:
         return here
@@ -72,7 +72,7 @@ def _twins(material: Material, subject: Subject) -> Codes | None:
 def _uses(subject: Subject, judged: Slips) -> set[str]:
     there = {
         ReasonKind.OWN_MODEL: subject.own is not None, ReasonKind.OTHERS: subject.judged.predicted is not None,
-        ReasonKind.CONTRADICTION: bool((judged.twin >= 0).any()), ReasonKind.SPEED: bool(judged.haste.any()),
+        ReasonKind.CONTRADICTION: bool((judged.duplicate >= 0).any()), ReasonKind.SPEED: bool(judged.haste.any()),
     }
     return {kind.value for kind, is_there in there.items() if is_there}
 
@@ -110,8 +110,8 @@ def _flag(material: Material, subject: Subject, judged: Slips, at: int, verdict:
     if code != int(subject.answers.label[at]):
         expected = subject.said(int(subject.answers.unit[at]), code)
     twin = None
-    if judged.twin[at] >= 0 and judged.contradiction[at] > 0:
-        other = int(subject.unit_of(subject.answers.unit[judged.twin[at] : judged.twin[at] + 1])[0])
+    if judged.duplicate[at] >= 0 and judged.contradiction[at] > 0:
+        other = int(subject.unit_of(subject.answers.unit[judged.duplicate[at] : judged.duplicate[at] + 1])[0])
         twin = int(material.task[other])
     given = label_text(value)
     return Flag(

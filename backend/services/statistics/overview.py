@@ -29,10 +29,10 @@ from backend.services.statistics.documents import (
     Figure,
     Header,
     LadderFigures,
+    ModelScore,
     Overview,
     TrainingRun,
     UnmodelledControl,
-    WayFigures,
 )
 from backend.services.statistics.material import Material, draws
 from backend.services.statistics.subject import Subject, left_out
@@ -205,12 +205,12 @@ def _ladder(material: Material, subject: Subject) -> LadderFigures | None:
     )
 
 
-def _ways(about: Any, weights: Mapping[str, Any]) -> tuple[WayFigures, ...]:
-    """Served first, then the rungs by how much they count."""
+def _ways(about: Any, weights: Mapping[str, Any]) -> tuple[ModelScore, ...]:
+    """Served first, then the base models by how much they count."""
     if not isinstance(about, Mapping):
         return ()
     ways = [
-        WayFigures(
+        ModelScore(
             name=str(name), votes=int(each["votes"]), accuracy=number(each.get("accuracy")),
             accuracy_annotator_mean=number(each.get("accuracy_annotator_mean")),
             log_loss=number(each.get("log_loss")), calibration_error=number(each.get("ece")),

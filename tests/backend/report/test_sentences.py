@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from backend.report import sentences
-from backend.services.statistics.documents import UNKNOWN, Figure, LadderFigures, WayFigures
+from backend.services.statistics.documents import UNKNOWN, Figure, LadderFigures, ModelScore
 from tests.backend.web.site_documents import CONTROL, Writer
 
 OVERVIEW = Writer().overview()
@@ -13,7 +13,7 @@ AGREEMENT = OVERVIEW.controls[0].agreement
 
 
 def way(name, accuracy, loss, votes=500):
-    return WayFigures(name=name, votes=votes, accuracy=accuracy, accuracy_annotator_mean=accuracy, log_loss=loss,
+    return ModelScore(name=name, votes=votes, accuracy=accuracy, accuracy_annotator_mean=accuracy, log_loss=loss,
                       calibration_error=None, weight=None)
 
 

@@ -37,7 +37,7 @@ def votes_of(units: int = 40, provenance: Provenance = Provenance.MANUAL) -> Vot
 
 
 def learned(votes: Votes, config: LabelConfig = CONFIG, echo_weight: float = 0.3) -> dict[str, RankingModel]:
-    learner = RankingsLearner(echo_weight=echo_weight)
+    learner = RankingsLearner(accepted_weight=echo_weight)
     return learned_rankings(learner, ranking_votes(config, votes), lambda unit: int(unit) % 4 == 0)
 
 

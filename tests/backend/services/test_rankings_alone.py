@@ -33,7 +33,7 @@ from tests.backend.services.workshop import Workshop, silent, workshop
 from tests.model.test_ranking_model import ITEMS, TASTE, order
 
 KEY = politeness.KEY
-LEARNER = RankingsLearner(echo_weight=0.3)
+LEARNER = RankingsLearner(accepted_weight=0.3)
 XML = '<View><List name="l" value="$items"/><Ranker name="rank" toName="l"/></View>'
 DATA = {"items": [{"id": item, "title": item} for item in ITEMS]}  # there is nothing that an encoder could read
 

@@ -42,6 +42,7 @@ from backend.services.statistics.documents import (
     Habit,
     Header,
     LadderFigures,
+    ModelScore,
     Neighbour,
     Overview,
     Period,
@@ -56,7 +57,6 @@ from backend.services.statistics.documents import (
     TaskRow,
     Tasks,
     TrainingRun,
-    WayFigures,
 )
 from model.data.spaces import Value
 from model.data.votes import Provenance
@@ -133,8 +133,8 @@ class Writer:
         middle = self.share()
         return Figure(value=middle, low=middle - 0.05, high=middle + 0.04)
 
-    def way(self, name: str, weight: float | None, accuracy: float, loss: float) -> WayFigures:
-        return WayFigures(name=name, votes=168, accuracy=accuracy, accuracy_annotator_mean=accuracy - 0.02,
+    def way(self, name: str, weight: float | None, accuracy: float, loss: float) -> ModelScore:
+        return ModelScore(name=name, votes=168, accuracy=accuracy, accuracy_annotator_mean=accuracy - 0.02,
                           log_loss=loss, calibration_error=0.03, weight=weight)
 
     def parts(self, *weights: float) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from model.data.dataset import Targets
 from model.data.scores import losses
 from model.data.spaces import MultipleChoice, SingleChoice
 from model.encoders.surface import PLAIN
-from model.ensemble.kept import keep
+from model.ensemble.carry_over import carry_over
 from model.ensemble.ladder import Ladder, fit
 
 POLITE = SingleChoice(("Impolite", "Polite"))
@@ -117,7 +117,7 @@ def test_a_ladder_keeps_its_rules(simulated, training_set, quick, tmp_path):
     silent = ladder.predict(tokens, ["a0", "new"])["label"]
     assert np.abs(told.base_models["pooled"] - silent.base_models["pooled"]).max() > 1e-3
     np.testing.assert_array_equal(told.network, silent.network)
-    wider = keep(ladder.controls, ladder.spaces, len(ladder.annotators) + 2)["label"].pooled
+    wider = carry_over(ladder.controls, ladder.spaces, len(ladder.annotators) + 2)["label"].pooled
     assert wider.own.shape[0] == len(ladder.annotators) + 3 and not wider.own[-3:].any()
     fit(data, quick, previous=ladder)
 

@@ -5,7 +5,7 @@ from model.data.observed_votes import observed_votes
 from model.data.scores import to_probabilities, to_scores
 from model.data.spaces import MultipleChoice, SingleChoice, Value
 from model.data.votes import Provenance, Vote, Votes
-from model.ensemble.consensus import _some_units, fit_spread, majority, widened
+from model.ensemble.consensus import _some_units, fit_panel_noise, majority, widened
 
 SINGLE, MULTIPLE = SingleChoice(("a", "b")), MultipleChoice(("p", "q"))
 
@@ -91,7 +91,7 @@ def test_the_average_over_the_shift_is_the_probability(classes, sigma):
     assert to_probabilities(space, wide + sigma * z).mean(0)[0] == pytest.approx(0.5, abs=0.02)
 
 
-def test_the_spread_is_fitted_on_a_sample_of_whole_units():
+def test_the_panel_noise_is_fitted_on_a_sample_of_whole_units():
     unit = np.repeat(np.arange(1000), 7)
     rows = _some_units(unit, 300)
     found, count = np.unique(unit[rows], return_counts=True)
@@ -162,15 +162,15 @@ def test_a_result_does_not_depend_on_the_batch():
 
 
 @pytest.mark.parametrize("truth", [0.0, 2.0])
-def test_the_spread_is_found(truth):
+def test_the_panel_noise_is_found(truth):
     rng = np.random.default_rng(4)
     units, people = 400, 8
     shift = truth * rng.normal(size=(units, 1, 2))
     p = to_probabilities(SINGLE, np.broadcast_to(shift, (units, people, 2)))
     y = np.eye(2)[(rng.random((units, people)) < p[..., 1]).astype(int)].reshape(-1, 2)
-    found = fit_spread(SINGLE, np.zeros((units * people, 2)), np.repeat(np.arange(units), people), y)
+    found = fit_panel_noise(SINGLE, np.zeros((units * people, 2)), np.repeat(np.arange(units), people), y)
     assert abs(found - truth) <= 0.5
-    assert fit_spread(SINGLE, np.zeros((0, 2)), np.empty(0, int), np.empty((0, 2))) == 0.0
+    assert fit_panel_noise(SINGLE, np.zeros((0, 2)), np.empty(0, int), np.empty((0, 2))) == 0.0
 
 
 def test_given_votes_become_arrays():

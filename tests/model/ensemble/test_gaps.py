@@ -63,10 +63,10 @@ def test_two_votes_move_the_third_annotator_towards_them(ladder, project):
     plain = _asked(ladder, project, ["t200"], ["a2"])
     given = _asked(ladder, project, ["t200"], ["a2"], [_vote("t200", "a0", "yes"), _vote("t200", "a1", "yes")])
     assert given.served[0, 0, 2] > plain.served[0, 0, 2] + 0.2
-    for rung in ("conditioned", "others", "factors"):
-        assert given.base_models[rung][0, 0, 2] > plain.base_models[rung][0, 0, 2]
-    for rung in ("prior", "pooled", "network"):
-        np.testing.assert_array_equal(given.base_models[rung], plain.base_models[rung])
+    for name in ("conditioned", "others", "factors"):
+        assert given.base_models[name][0, 0, 2] > plain.base_models[name][0, 0, 2]
+    for name in ("prior", "pooled", "network"):
+        np.testing.assert_array_equal(given.base_models[name], plain.base_models[name])
 
 
 @pytest.mark.parametrize("who", ["a1", "stranger", "deleted:5"])

@@ -96,9 +96,9 @@ def test_a_newcomer_to_a_mature_project_is_learned_as_well_as_from_scratch(train
     units = np.arange(0, 150, 5)
     truth = project.probabilities[units, 11]
 
-    def loss(ladder, rung):
+    def loss(ladder, name):
         answer = ladder.predict([project.tokens[f"t{u}"] for u in units], ["a11"], consensus=False)["label"]
-        return -(truth * np.log(answer.base_models[rung][:, 0])).sum(1).mean()
+        return -(truth * np.log(answer.base_models[name][:, 0])).sum(1).mean()
 
     warm, cold = fit(training_set(project), config, previous=mature), fit(training_set(project), config)
     assert warm.figures["warm"] and warm.figures["epochs"] > config.network.warm_epochs
@@ -123,7 +123,8 @@ def test_a_few_new_votes_are_learned_in_a_few_steps(project, training_set, quick
     np.testing.assert_array_equal(went_on.ladder.learned, first.ladder.learned)
     old, new = (each.ladder.controls["label"] for each in (first, went_on))
     assert went_on.figures["kept"] == ["label"] and first.figures["kept"] == []
-    assert (old.stack.weights, old.spread, old.pooled.penalty) == (new.stack.weights, new.spread, new.pooled.penalty)
+    assert (old.stack.weights, old.panel_noise) == (new.stack.weights, new.panel_noise)
+    assert old.pooled.penalty == new.pooled.penalty
     assert not np.array_equal(old.pooled.weight, new.pooled.weight)  # what is said of content is learned again
     assert not np.array_equal(old.base_models["others"].confusion, new.base_models["others"].confusion)
     tokens = [project.tokens[f"t{u}"] for u in range(0, 120, 5)]
@@ -134,7 +135,7 @@ def test_a_few_new_votes_are_learned_in_a_few_steps(project, training_set, quick
     assert loaded.figures["brief"]
     np.testing.assert_array_equal(loaded.ladder.predict(tokens, ["a0", "a2"])["label"].served, served[1])
     unknown = Ladder.load(_forgetful(tmp_path / "r1", tmp_path / "r0"))
-    assert unknown.seen is None and not fit(training_set(project), quick, previous=unknown).figures["brief"]
+    assert unknown.fingerprint is None and not fit(training_set(project), quick, previous=unknown).figures["brief"]
 
 
 def _forgetful(folder, other):

@@ -147,7 +147,7 @@ def ours(quick):
     return Ours(config=replace(quick, folds=2, network=replace(quick.network, epochs=3)))
 
 
-def test_ours_beats_the_prior_and_tells_its_rungs(problem, ours, tmp_path):
+def test_ours_beats_the_prior_and_tells_its_base_models(problem, ours, tmp_path):
     plan = Plan(contenders=[ours, PRIOR], settings=(Setting(), Setting(visible=0.5)), folds=2)
     found = evaluated(problem, plan, tmp_path)
     for setting in ("unseen", "half-visible"):
@@ -155,7 +155,7 @@ def test_ours_beats_the_prior_and_tells_its_rungs(problem, ours, tmp_path):
         assert "consensus" in found.figures("served", setting, (0,))
         assert "consensus" not in found.figures("network", setting, (0,))
     assert sum(found.standing("served", "unseen").weights.values()) == pytest.approx(1.0)
-    assert "Weights of the rungs" in markdown(to_json(found, "served"))
+    assert "Weights of the base models" in markdown(to_json(found, "served"))
 
 
 def test_with_shuffled_labels_everything_scores_as_the_prior(problem, ours, tmp_path):

@@ -83,7 +83,8 @@ class Planted:
     def twins(self, evidence: Evidence) -> NDArray[np.int64]:
         """(P, 2) pairs of units."""
         place = {name: at for at, name in enumerate(self.votes.units)}
-        return np.array([[place[evidence.units[u]] for u in pair] for pair in evidence.twins], np.int64).reshape(-1, 2)
+        pairs = [[place[evidence.units[u]] for u in pair] for pair in evidence.near_duplicates]
+        return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def plant(seed: int, *, slips: int = 60, contradictions: int = 40, tasks: int = TASKS, twins: int = TWINS) -> Planted:

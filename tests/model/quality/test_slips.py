@@ -35,12 +35,12 @@ def test_planted_slips_and_contradictions_are_found_with_what_a_training_leaves(
     assert {tuple(pair) for pair in twins} >= {(pair[0], pair[1]) for pair in twins if pair[1] >= 240}
     assert len(twins) == 60 and (twins[:, 1] >= 240).all()
     others = judge(answers, DawidSkene()).predicted
-    found = slips(answers, own=own, others=others, twins=twins)
+    found = slips(answers, own=own, others=others, near_duplicates=twins)
     base = planted.wrong.mean()
     assert average_precision(found.score, planted.wrong) > 3.0 * base
     crowd_only = average_precision(slips(answers, others=others).score, planted.wrong)
     assert average_precision(found.score, planted.wrong) > crowd_only > base
-    contradicting = (found.twin >= 0) & (found.contradiction > 0)
+    contradicting = (found.duplicate >= 0) & (found.contradiction > 0)
     assert planted.contradiction[contradicting].mean() > 3.0 * base
 
 
@@ -77,17 +77,18 @@ def test_a_contradiction_accuses_the_less_expected_vote_of_the_same_annotator_on
     rows[2] = (1, 0, 1)  # units 0 and 1 are twins; annotator 0 said 0, then 1
     answers = answers_of(rows)
     own = np.full((len(answers), 3), [0.8, 0.1, 0.1])
-    found = slips(answers, own=own, twins=np.array([[0, 1]]))
+    found = slips(answers, own=own, near_duplicates=np.array([[0, 1]]))
     at = int(np.flatnonzero((answers.unit == 1) & (answers.annotator == 0))[0])
     assert np.flatnonzero(found.contradiction).tolist() == [at]
-    assert answers.unit[found.twin[at]] == 0 and answers.annotator[found.twin[at]] == 0
-    assert (found.twin[answers.annotator == 1] == -1).all()
+    assert answers.unit[found.duplicate[at]] == 0 and answers.annotator[found.duplicate[at]] == 0
+    assert (found.duplicate[answers.annotator == 1] == -1).all()
 
 
 def test_where_everybody_contradicts_themselves_a_contradiction_says_nothing():
     rows = [(u, a, (u + a) % 2) for u in range(80) for a in range(3)]
     answers = answers_of(rows)
-    found = slips(answers, own=np.full((240, 3), 1 / 3), twins=np.array([[u, u + 1] for u in range(0, 80, 2)]))
+    pairs = np.array([[u, u + 1] for u in range(0, 80, 2)])
+    found = slips(answers, own=np.full((240, 3), 1 / 3), near_duplicates=pairs)
     assert found.contradiction.max() == 0.0
 
 

@@ -59,10 +59,10 @@ from backend.services.statistics.documents.overview import (
     ControlOverview,
     Coverage,
     LadderFigures,
+    ModelScore,
     Overview,
     TrainingRun,
     UnmodelledControl,
-    WayFigures,
 )
 from backend.services.statistics.documents.regions import RegionFigures, RegionPair, Regions
 from backend.services.statistics.documents.tasks import (
@@ -130,6 +130,7 @@ __all__ = [
     "Judgement",
     "LadderFigures",
     "Learned",
+    "ModelScore",
     "Neighbour",
     "Overview",
     "Period",
@@ -146,5 +147,4 @@ __all__ = [
     "TrainingRun",
     "UnmodelledControl",
     "VersionPoint",
-    "WayFigures",
 ]

@@ -81,8 +81,8 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WayFigures:
-    """How well one way predicts votes: "served", or a rung of the ladder ("prior", "pooled", "network" ...)."""
+class ModelScore:
+    """How well one way predicts votes: "served", or a base model ("prior", "pooled", "network" ...)."""
 
     name: str
     votes: int
@@ -90,7 +90,7 @@ class WayFigures:
     accuracy_annotator_mean: float | None  # every annotator counts the same
     log_loss: float | None
     calibration_error: float | None  # expected calibration error
-    weight: float | None  # of a rung in what is served; None for "served"
+    weight: float | None  # of a base model in what is served; None for "served"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +107,8 @@ class LadderFigures:
     """The published version on one control."""
 
     version: str
-    heldout: tuple[WayFigures, ...]  # on tasks that are never trained on; served first, then by weight
-    cross_validation: tuple[WayFigures, ...]  # on training tasks, by models without their fold
+    heldout: tuple[ModelScore, ...]  # on tasks that are never trained on; served first, then by weight
+    cross_validation: tuple[ModelScore, ...]  # on training tasks, by models without their fold
     control_arm: Answered | None  # votes from which a pre-annotation was withheld; None without such votes
     had_i_answered: Answered | None  # all votes given without a pre-annotation in view (shadow mode: all votes)
 

@@ -119,7 +119,7 @@ def test_the_own_model_of_an_annotator_speaks_where_a_version_left_evidence(tmp_
         served[at, CLASSES.index(label[units[unit], people[who]])] = 0.9
     served[0] = [0.9 if name == usual else 0.05 for name in CLASSES]
     evidence = Evidence(
-        units=units, annotators=people, twins=np.array([[0, 1]], np.int32), likeness=np.ones(1, np.float32),
+        units=units, annotators=people, near_duplicates=np.array([[0, 1]], np.int32), likeness=np.ones(1, np.float32),
         position=np.array([[0.0, 1.0], [1.0, 0.0]]), explained=0.8,
         controls={"label": ControlEvidence(
             classes=CLASSES, unit=np.array([r[0] for r in rows], np.int32), served=served,

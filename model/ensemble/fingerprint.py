@@ -30,7 +30,7 @@ _MATTERS = 5  # votes; fewer say next to nothing beside the pseudo-votes that ev
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControlSeen:
+class ControlFingerprint:
     """What one control was fitted on."""
 
     votes: NDArray[np.uint32]  # (N,) a digest of each vote, when all units were last gone through
@@ -39,17 +39,18 @@ class ControlSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Fingerprint:
     """What a training saw."""
 
     units: Digests  # (U,) a digest of the content and the votes of each unit, by the last training
     contents: Digests  # (U,) of the content alone
-    controls: dict[str, ControlSeen]
+    controls: dict[str, ControlFingerprint]
 
-    def after(self, earlier: Seen, kept: Collection[str]) -> Seen:
-        """What counts as seen after a brief training that goes on from `earlier` and kept some of its controls."""
+    def after(self, earlier: Fingerprint, carried_over: Collection[str]) -> Fingerprint:
+        """What counts as seen after a brief training that went on from `earlier` and carried over some controls."""
         return replace(self, controls={
-            name: replace(earlier.controls[name], support=(earlier if name in kept else self).controls[name].support)
+            name: replace(earlier.controls[name], support=(
+                earlier if name in carried_over else self).controls[name].support)
             for name in self.controls
         })
 
@@ -57,21 +58,22 @@ class Seen:
         """For a checkpoint; controls by their place."""
         return {"seen.units": self.units, "seen.contents": self.contents} | {
             f"seen.{index}.{key}": getattr(item, key)
-            for index, item in enumerate(self.controls.values()) for key in ControlSeen.__slots__
+            for index, item in enumerate(self.controls.values()) for key in ControlFingerprint.__slots__
         }
 
 
-def from_arrays(arrays: Mapping[str, NDArray[Any]], controls: Sequence[str]) -> Seen | None:
-    """The inverse of `Seen.arrays`; None for a checkpoint from before this was kept. Raises KeyError for half of it."""
+def from_arrays(arrays: Mapping[str, NDArray[Any]], controls: Sequence[str]) -> Fingerprint | None:
+    """The inverse of `Fingerprint.arrays`; None for a checkpoint from before there was one. Raises KeyError for half of
+    it."""
     if "seen.contents" not in arrays:
         return None
-    return Seen(units=arrays["seen.units"], contents=arrays["seen.contents"], controls={
-        name: ControlSeen(**{key: arrays[f"seen.{index}.{key}"] for key in ControlSeen.__slots__})
+    return Fingerprint(units=arrays["seen.units"], contents=arrays["seen.contents"], controls={
+        name: ControlFingerprint(**{key: arrays[f"seen.{index}.{key}"] for key in ControlFingerprint.__slots__})
         for index, name in enumerate(controls)
     })
 
 
-def see(dataset: Dataset, features: NDArray[np.float32]) -> Seen:
+def fingerprint_of(dataset: Dataset, features: NDArray[np.float32]) -> Fingerprint:
     """What a training of all parts sees of a dataset whose units have these mean tokens, (units, D)."""
     contents = _names([row.tobytes() for row in np.ascontiguousarray(features)])
     units, people = _keys(dataset.units), _keys((*dataset.annotators, ""))  # the last: anonymous
@@ -82,26 +84,26 @@ def see(dataset: Dataset, features: NDArray[np.float32]) -> Seen:
         digests = _mixed(digests + people[targets.annotator])
         digests = _mixed(digests + _answers(targets.y))
         digests = _mixed(digests + 2 * _bits(targets.weight) + targets.scored)
-        np.add.at(of_unit, targets.unit, digests)  # a sum, so that the order does not matter and twins do not vanish
-        controls[name] = ControlSeen(
+        np.add.at(of_unit, targets.unit, digests)  # a sum: order does not matter, and equal votes do not vanish
+        controls[name] = ControlFingerprint(
             votes=(digests >> np.uint64(32)).astype(np.uint32), support=_support(targets),
             givers=_by_giver(targets.annotator, len(dataset.annotators)),
         )
-    return Seen(units=of_unit[~dataset.heldout], contents=contents[~dataset.heldout], controls=controls)
+    return Fingerprint(units=of_unit[~dataset.heldout], contents=contents[~dataset.heldout], controls=controls)
 
 
-def changed_units(now: Seen, earlier: Seen, dataset: Dataset) -> Counts:
+def changed_units(now: Fingerprint, earlier: Fingerprint, dataset: Dataset) -> Counts:
     """Training units (positions in the dataset) that the earlier training did not see as they are now."""
     return np.flatnonzero(~dataset.heldout)[~np.isin(now.units, earlier.units)]
 
 
-def mostly_other_contents(now: Seen, earlier: Seen) -> bool:
+def mostly_other_contents(now: Fingerprint, earlier: Fingerprint) -> bool:
     """Whether more than half of the contents that the earlier training saw are gone, or shown otherwise."""
     there = np.isin(earlier.contents, now.contents)
     return 2 * int(there.sum()) < len(there)
 
 
-def much_is_gone(now: Seen, earlier: Seen, dataset: Dataset, most: float) -> bool:
+def much_is_gone(now: Fingerprint, earlier: Fingerprint, dataset: Dataset, most: float) -> bool:
     """Whether of a control's votes, or of those that one annotator gave it, fewer than 1 / `most` are as they were.
 
     A vote that was changed is gone too. `now` is of `dataset`, in which earlier annotators have their earlier places.
@@ -115,7 +117,7 @@ def much_is_gone(now: Seen, earlier: Seen, dataset: Dataset, most: float) -> boo
     return False
 
 
-def as_well_supported(now: Seen, earlier: Seen, most: float) -> set[str]:
+def as_well_supported(now: Fingerprint, earlier: Fingerprint, most: float) -> set[str]:
     """The controls whose stacks and shared parts have about as much to learn from as when they were fitted."""
     return {
         name for name, before in earlier.controls.items()

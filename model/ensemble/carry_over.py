@@ -1,4 +1,4 @@
-"""What a brief training keeps of the version that it goes on from.
+"""What a brief training carries over from the version that it goes on from.
 
 A hundred votes more say nothing new about how the base models of a control are pooled and calibrated, how strongly
 content is shrunk, or which latent factors annotators share, as long as most of what these were fitted on is still
@@ -23,8 +23,10 @@ from model.ensemble.control import ControlState
 from model.ensemble.stack import Stack
 
 
-def keep(earlier: Mapping[str, ControlState], spaces: Mapping[str, Space], people: int) -> dict[str, ControlState]:
-    """The states of the controls that can be kept, for `people` annotators, the earlier ones first."""
+def carry_over(
+    earlier: Mapping[str, ControlState], spaces: Mapping[str, Space], people: int
+) -> dict[str, ControlState]:
+    """The states of the controls that can be carried over, for `people` annotators, the earlier ones first."""
     return {
         name: _widened(earlier[name], people) for name, space in spaces.items()
         if name in earlier and earlier[name].space == space and _whole(earlier[name])

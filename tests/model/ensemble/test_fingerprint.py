@@ -8,8 +8,14 @@ import pytest
 from model.base_models import joint
 from model.data.dataset import build_dataset
 from model.data.spaces import SingleChoice, Value
+from model.ensemble.fingerprint import (
+    as_well_supported,
+    changed_units,
+    fingerprint_of,
+    mostly_other_contents,
+    much_is_gone,
+)
 from model.ensemble.ladder import fit
-from model.ensemble.seen import as_well_supported, changed_units, mostly_other_contents, much_is_gone, see
 from model.simulate import simulate_annotators
 
 ALL = ("maybe", "no", "yes")
@@ -115,8 +121,8 @@ def both(project, training_set, quick):
     return build_dataset(replace(data, spaces={name: SingleChoice(ALL) for name in ("label", "more")}), quick)
 
 
-def _see(dataset, features=None):
-    return see(dataset, np.zeros((len(dataset.units), 2), np.float32) if features is None else features)
+def _fingerprint(dataset, features=None):
+    return fingerprint_of(dataset, np.zeros((len(dataset.units), 2), np.float32) if features is None else features)
 
 
 def _changed(dataset, name="label", **columns):
@@ -124,13 +130,13 @@ def _changed(dataset, name="label", **columns):
 
 
 def test_each_change_of_a_vote_is_told_and_nothing_else(both):
-    first, targets = _see(both), both.controls["more"]
+    first, targets = _fingerprint(both), both.controls["more"]
     order = np.random.default_rng(0).permutation(len(targets))
     shuffled = replace(both, controls={
         "more": replace(targets, **{key: getattr(targets, key)[order] for key in COLUMNS}),
         "label": both.controls["label"],
     })
-    assert not len(changed_units(_see(shuffled), first, both))
+    assert not len(changed_units(_fingerprint(shuffled), first, both))
     row = int(np.flatnonzero(~both.heldout[targets.unit])[7])
     at = np.arange(len(targets)) == row
     for columns in (
@@ -138,19 +144,19 @@ def test_each_change_of_a_vote_is_told_and_nothing_else(both):
         {"annotator": np.where(at, 1 - targets.annotator, targets.annotator)},
         {"weight": np.where(at, np.float32(0.3), targets.weight)}, {"scored": targets.scored ^ at},
     ):
-        now = _see(_changed(both, "more", **columns))
+        now = _fingerprint(_changed(both, "more", **columns))
         assert changed_units(now, first, both).tolist() == [targets.unit[row]]
     twin = np.append(np.arange(len(targets)), row)
     more = replace(both, controls=both.controls | {
         "more": replace(targets, **{key: getattr(targets, key)[twin] for key in COLUMNS})
     })
-    assert changed_units(_see(more), first, both).tolist() == [targets.unit[row]]
-    same = _see(_changed(both, "more", y=both.controls["label"].y))
+    assert changed_units(_fingerprint(more), first, both).tolist() == [targets.unit[row]]
+    same = _fingerprint(_changed(both, "more", y=both.controls["label"].y))
     assert not np.isin(same.controls["more"].votes, same.controls["label"].votes).any()  # of another control
 
 
 def test_when_much_is_gone(both):
-    first, targets = _see(both), both.controls["label"]
+    first, targets = _fingerprint(both), both.controls["label"]
     theirs = np.flatnonzero((targets.annotator == 1) & ~both.heldout[targets.unit])
 
     def without(rows):
@@ -160,38 +166,39 @@ def test_when_much_is_gone(both):
 
     few, many = theirs[: len(theirs) // 6], theirs[: len(theirs) // 4]
     for rows, much in ((few, False), (many, True)):
-        assert much_is_gone(_see(without(rows)), first, without(rows), 1.25) is much
+        assert much_is_gone(_fingerprint(without(rows)), first, without(rows), 1.25) is much
         flipped = _changed(both, y=np.where(
             np.isin(np.arange(len(targets)), rows)[:, None], np.roll(targets.y, 1, 1), targets.y
         ))
-        assert much_is_gone(_see(flipped), first, flipped, 1.25) is much  # a changed vote is gone too
+        assert much_is_gone(_fingerprint(flipped), first, flipped, 1.25) is much  # a changed vote is gone too
     rare = without(theirs[4:])  # with four votes, somebody says next to nothing
-    assert not much_is_gone(_see(without(theirs)), _see(rare), without(theirs), 1.25)
+    assert not much_is_gone(_fingerprint(without(theirs)), _fingerprint(rare), without(theirs), 1.25)
 
 
 def test_what_is_as_well_supported(both):
-    first = _see(both)
+    first = _fingerprint(both)
     assert as_well_supported(first, first, 1.25) == {"label", "more"}
-    unscored = _see(_changed(both, scored=both.controls["label"].scored & (both.controls["label"].unit % 2 == 0)))
+    scored = both.controls["label"].scored & (both.controls["label"].unit % 2 == 0)
+    unscored = _fingerprint(_changed(both, scored=scored))
     for now, before in ((unscored, first), (first, unscored)):
         assert as_well_supported(now, before, 1.25) == {"more"}
-    for kept, fitted_on in (({"more"}, unscored), ({"label", "more"}, first)):
-        after = unscored.after(first, kept).controls["label"]
+    for carried, fitted_on in (({"more"}, unscored), ({"label", "more"}, first)):
+        after = unscored.after(first, carried).controls["label"]
         np.testing.assert_array_equal(after.support, fitted_on.controls["label"].support)
         np.testing.assert_array_equal(after.votes, first.controls["label"].votes)
 
 
 def test_contents_are_told_apart(both):
     features = np.random.default_rng(0).normal(size=(len(both.units), 3)).astype(np.float32)
-    first = _see(both, features)
-    assert not len(changed_units(_see(both, features.copy()), first, both))
+    first = _fingerprint(both, features)
+    assert not len(changed_units(_fingerprint(both, features.copy()), first, both))
     other = features.copy()
     trained = np.flatnonzero(~both.heldout)
     other[trained[7], 1] += 0.01
-    assert changed_units(_see(both, other), first, both).tolist() == [trained[7]]
-    assert not mostly_other_contents(_see(both, other), first)
+    assert changed_units(_fingerprint(both, other), first, both).tolist() == [trained[7]]
+    assert not mostly_other_contents(_fingerprint(both, other), first)
     half = len(trained) // 2
     for count, most in ((half - 1, False), (half + 1, True)):
         other = features.copy()
         other[trained[:count]] += 1.0
-        assert mostly_other_contents(_see(both, other), first) is most
+        assert mostly_other_contents(_fingerprint(both, other), first) is most
