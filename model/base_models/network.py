@@ -79,8 +79,8 @@ def read(committee: Committee, reading: Reading | None) -> tuple[Mapping[str, Fl
     from model.base_models.joint import columns
 
     assert reading is not None, "the tokens of the units are needed"
-    given = {name: columns(votes) for name, votes in reading.votes.items() if votes.has.any()}
-    return reading.once(committee, lambda: committee.scores_given(reading.tokens, given))
+    return reading.once(committee, lambda: committee.scores_given(
+        reading.tokens, {name: columns(votes) for name, votes in reading.votes.items() if votes.has.any()}))
 
 
 @dataclass(frozen=True, kw_only=True)
