@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from model.crowd.base import Aggregate
     from model.quality.prune import PruneRule
 
+OF_PEOPLE = ("annotator", "votes", "common_tasks", "accuracy", "low", "high", "kappa", "gold_accuracy", "fault")
+OF_TASKS = ("task", "votes", "label", "confidence", "surprise", "cause", "whose", "gold")
 PRUNE_BELOW = 0.1  # kappa: hardly better than the annotator's own habits would reach by chance
 
 
@@ -71,10 +73,11 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     top = max(arguments.top, 0)
     worst = sorted(range(len(answers.annotators)), key=lambda row: _low_first(annotators["kappa"][row]))
     hardest = sorted(range(len(answers.units)), key=lambda row: -_low_first(tasks["surprise"][row], np.inf))
-    shown = {name: column for name, column in annotators.items() if name != "says"}
-    show_table(console, f"Annotators, lowest kappa first ({len(worst)})", shown, worst[:top])
+    show_table(console, f"Annotators, lowest kappa first ({len(worst)})", _narrow(annotators, OF_PEOPLE), worst[:top])
     console.print()
-    show_table(console, f"Tasks, most surprising votes first ({len(hardest)})", tasks, hardest[:top])
+    show_table(console, f"Tasks, most surprising votes first ({len(hardest)})", _narrow(tasks, OF_TASKS), hardest[:top])
+    if arguments.out is None:
+        say(console, f"{len(annotators) + len(tasks)} columns in all: --out FILE writes them.")
     _say_findings(annotators, worst[:top], console)
     pruning: dict[str, Any] = {}
     if rule is not None:
@@ -94,6 +97,19 @@ def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     if arguments.out is not None:
         _write(arguments.out, annotators, tasks, pruning, console)
     return 0
+
+
+def _narrow(columns: Columns, wanted: Sequence[str]) -> Columns:
+    """The columns that a terminal has room for. Of several people whose habits explain a task it holds one."""
+    shown = {name: columns[name] for name in wanted if name in columns}
+    if "whose" in shown:
+        shown["whose"] = [_first(whose) for whose in shown["whose"]]
+    return shown
+
+
+def _first(whose: str | None) -> str | None:
+    first, _, others = (whose or "").partition("; ")
+    return f"{first}, {others.count('; ') + 1} more" if others else whose
 
 
 def _say_findings(annotators: Columns, rows: Sequence[int], console: Console) -> None:

@@ -29,6 +29,15 @@ def test_planted_faults_are_named(shell: Shell, simulated: Path) -> None:
         found["tasks"][0])
 
 
+def test_a_terminal_of_a_hundred_columns_holds_the_tables(
+    shell: Shell, simulated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = shell("identify", simulated, "--top", "3")
+    assert "annotator  votes  common_tasks  accuracy" in shown and "…" not in shown
+    assert "columns in all: --out FILE writes them." in shown
+
+
 def test_drift_and_speed_need_their_columns(shell: Shell, simulated: Path) -> None:
     shell("convert", simulated, shell.folder / "v.csv")
     lines = (shell.folder / "v.csv").read_text().splitlines()
