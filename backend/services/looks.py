@@ -17,10 +17,12 @@ from backend.ports import Clock, JobStore
 from backend.records import JobKind, JobState
 
 EVERY_S = 10.0  # a project whose webhooks carry no payload is compared this often while people label
+REMEMBERED = 1000  # projects, before those are looked for that may be forgotten
 
 
 class Looks:
-    """Queues comparisons. Safe for threads; ask for known projects only, since each is remembered."""
+    """Queues comparisons. Safe for threads. Anybody may invent projects: of those that were not asked for of late
+    nothing is remembered."""
 
     def __init__(self, jobs: JobStore, clock: Clock, *, seconds: Callable[[], float] = time.monotonic) -> None:
         self._jobs = jobs
@@ -28,6 +30,7 @@ class Looks:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._due: dict[str, float] = {}  # project -> when its latest look may begin
+        self._most = REMEMBERED
 
     def ask(self, project: str) -> None:
         """Have a project compared, soon; nothing is written when a look waits already."""
@@ -37,10 +40,17 @@ class Looks:
             waits = due is not None and due > now
             due = now if due is None else due if waits else max(now, due + EVERY_S)
             self._due[project] = due
+            self._forget(now)
         if waits and self._is_queued(project):
             return
         not_before = None if due <= now else self._clock() + timedelta(seconds=due - now)
         self._jobs.enqueue(JobKind.RECONCILE, project, not_before=not_before)
+
+    def _forget(self, now: float) -> None:
+        """Those that would be looked at at once, as if nothing was known of them."""
+        if len(self._due) > self._most:
+            self._due = {project: due for project, due in self._due.items() if due + EVERY_S > now}
+            self._most = max(REMEMBERED, 2 * len(self._due))
 
     def _is_queued(self, project: str) -> bool:
         """Somebody else may have had it run earlier, before what is claimed now."""

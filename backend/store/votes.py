@@ -119,7 +119,8 @@ class SqlVoteStore:
             last_change=optional_time(row.last_change),
             changes=row.changes,
         )
-        self._counted[project] = counted
+        if counted.total:  # anybody may invent projects, which have none
+            self._counted[project] = counted
         return counted
 
     def activity(self, project: str) -> list[records.AnnotatorActivity]:
@@ -149,7 +150,7 @@ class SqlVoteStore:
             if known is not None and known[0] == changes:
                 return known[1]
             found = tuple(connection.execute(_VOTERS, {"project": project}).scalars())
-        if changes is not None:
+        if changes is not None and found:
             self._voters[project] = (changes, found)
         return found
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -75,3 +76,15 @@ def test_projects_wait_for_themselves_only(at: Hands) -> None:
     at.looks.ask(KEY)
     at.looks.ask("4.1764288000")
     assert at.run() and at.run() and not at.run()
+
+
+def test_invented_projects_are_not_remembered_for_ever() -> None:
+    now, queued = 1000.0, []
+    jobs = SimpleNamespace(enqueue=lambda kind, project, not_before: queued.append((project, not_before)))
+    looks = Looks(jobs, lambda: NOW, seconds=lambda: now)  # type: ignore[arg-type]
+    for number in range(1, 5000):
+        looks.ask(f"{number}.1764288000")
+        now += EVERY_S / 100
+    assert len(looks._due) <= 1001 and {not_before for _, not_before in queued} == {None}
+    looks.ask("4999.1764288000")  # of late: it waits for its turn, as ever
+    assert queued[-1][1] is not None

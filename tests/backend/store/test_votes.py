@@ -51,6 +51,15 @@ def test_no_votes_are_an_empty_table(store: SqlStore) -> None:
     )
 
 
+def test_nothing_is_remembered_of_projects_without_votes(store: SqlStore) -> None:
+    """Anybody may invent some."""
+    for number in range(100):
+        store.projects.ensure(f"{number}.1764288000")
+        assert store.votes.counts(f"{number}.1764288000").total == 0
+        assert store.votes.voters(f"{number}.1764288000") == ()
+    assert not store.votes._counted and not store.votes._voters
+
+
 def test_counts_are_counted_anew_only_after_changes(store: SqlStore) -> None:
     store.tasks.take_over(KEY, [snapshot(1, [vote(1, "5", "A"), vote(1, "6", "B")]), snapshot(2, [vote(2, "5", "A")])])
     counts = store.votes.counts(KEY)
