@@ -60,7 +60,7 @@ def _object(path: Path) -> str:
         first = file.readline(1 << 20)
     try:
         keys = set(json.loads(first.decode("utf-8-sig")))
-    except ValueError:  # it goes on in the next line
+    except (ValueError, RecursionError):  # it goes on in the next line; or it is what `members` will name
         keys = set()
     if keys >= {"task", "annotator"}:
         return "folder"

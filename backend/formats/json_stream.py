@@ -149,6 +149,8 @@ class _Text:
                     raise at_line(self._path, line, "it is not valid JSON") from error
             except RecursionError as error:
                 raise at_line(self._path, self.line, "it is nested too deeply") from error
+            except ValueError as error:  # Python's limit, since reading one takes the square of its length
+                raise at_line(self._path, self.line, "it has a number of too many digits") from error
             self._read(more)
             more *= 2
 

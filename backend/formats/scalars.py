@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 
-from backend.labeling.written import number_text, seconds
+from backend.labeling.written import class_text, finite, seconds
 from model.data.spaces import Value
 
 LARGEST_WEIGHT = 3e38  # votes keep weights as float32
 
 
 def as_id(item: object) -> str | None:
-    """An id as text: 17, 17.0 and "17" are one id. None for what is none (empty text, null, lists, NaN)."""
+    """An id as text: 17, 17.0 and "17" are one id. None for what is none (empty text, null, lists, NaN, integers beyond
+    every float)."""
     if isinstance(item, str):
         return item or None
-    if isinstance(item, bool) or not isinstance(item, int | float):
-        return None
-    return number_text(item) if math.isfinite(item) else None
+    return None if isinstance(item, bool) or finite(item) is None else class_text(item)
 
 
 def is_missing(item: object) -> bool:

@@ -15,7 +15,9 @@ import threading
 from collections.abc import Sequence
 from datetime import datetime
 
-from backend.errors import ClientError, NotFound
+from sqlalchemy.exc import SQLAlchemyError
+
+from backend.errors import ClientError
 from backend.ports import Store
 from backend.records import EVERY_TASK, JobKind
 from backend.store.journal import ALL, MARK, Entry, Journal, shortened
@@ -86,13 +88,19 @@ class LateWrites:
         if self._journal.collapsed():
             found.append("More events came than the journal holds while the database took none: every task of the "
                          "projects concerned will be read again.")
+        if unreadable := self._journal.unreadable():
+            found.append(f"Events that were kept in the journal cannot be taken in ({unreadable}): let the folder "
+                         "`journal` of the data folder and its files belong to the account that runs Polyvox.")
         return found
 
     def _use(self, entries: Sequence[Entry], damaged: int) -> None:
         for entry in shortened(entries, 2**40):
             try:
                 self._one(entry)
-            except (ClientError, NotFound, ValueError, TypeError, IndexError, KeyError) as error:
+            except AWAY:
+                raise
+            except (ClientError, SQLAlchemyError, ArithmeticError, AttributeError, ValueError, TypeError,
+                    LookupError) as error:
                 logger.warning("a late write cannot be taken in (%s)", type(error).__name__)
                 damaged += 1
         if damaged:

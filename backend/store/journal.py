@@ -2,7 +2,8 @@
 
 One line an entry: its CRC-32 in hex, a space, the entry as JSON. Several processes append, each under a lock of the
 folder that is held for one line only, and flush before they answer. A line that a crash cut off, or that is damaged,
-is counted and left out: `take` says so, and all projects are compared then.
+is counted and left out: `take` says so, and all projects are compared then. A file that cannot be read at all (it
+belongs to another account) stays and is named; it holds none of the others up.
 
 Invariants: the file is at most `MOST_BYTES` long, and so is the one that is set aside to be taken in; where that is not
 enough, the marks of whole projects become one entry each ("all": every task is read again). Nothing is removed before
@@ -16,10 +17,10 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 MOST_BYTES = 2 * 1024 * 1024
 LOCK_S = 0.2  # an append waits so long for others
@@ -47,12 +48,12 @@ class Journal:
         with self._locked(LOCK_S):
             data = b"".join(map(line, entries))
             if self._size() + len(data) > self._most_bytes:
-                kept = shortened([*self._read(self._file)[0], *entries], self._most_bytes // 2)
+                kept = shortened([*_read(self._file)[0], *entries], self._most_bytes // 2)
                 if sum(len(line(entry)) for entry in kept) > self._most_bytes:
                     raise JournalFull("the journal is full")
                 self._rewrite(kept)
                 return
-            descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
                 end = os.lseek(descriptor, 0, os.SEEK_END)
                 torn = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
@@ -71,7 +72,19 @@ class Journal:
 
     def collapsed(self) -> bool:
         """Whether it became too long, so that whole projects will be read again."""
-        return any(entry[0] == ALL for path in [*self._aside(), self._file] for entry in self._read(path)[0])
+        read = self._readable([*self._aside(), self._file])
+        return any(entry[0] == ALL for _, entries, _ in read for entry in entries)
+
+    def unreadable(self) -> str:
+        """Why a file of it, or its lock, cannot be used; "" where all can."""
+        for path in [*self._aside(), self._file, self._folder / "lock", self._folder / "taking"]:
+            try:
+                _opened(path).close()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                return error.strerror or str(error)
+        return ""
 
     def since_s(self) -> float:
         """How long ago the oldest of it was begun, in seconds of the wall clock, at least 0."""
@@ -86,14 +99,16 @@ class Journal:
         with self._locked(0.0, "taking", quiet=True) as mine:
             if not mine:
                 return 0
-            if self._size() and next(self._aside(), None) is None:  # else each try in vain would set one more aside
+            read = list(self._readable(sorted(self._aside())))
+            if self._size() and not read:  # else each try in vain would set one more aside
+                aside = self._folder / f"aside-{time.time_ns()}"
                 with self._locked(TAKE_S):
-                    os.replace(self._file, self._folder / f"aside-{time.time_ns()}")
-            paths = sorted(self._aside())
-            read = [self._read(path) for path in paths]
-            entries = [entry for found, _ in read for entry in found]
-            use(entries, sum(damaged for _, damaged in read))
-            for path in paths:
+                    os.replace(self._file, aside)
+                read = list(self._readable([aside]))
+            entries = [entry for _, found, _ in read for entry in found]
+            if read:
+                use(entries, sum(damaged for _, _, damaged in read))
+            for path, _, _ in read:
                 path.unlink()
             return len(entries)
 
@@ -102,18 +117,15 @@ class Journal:
 
     def _size(self) -> int:
         try:
-            return self._file.stat().st_size
-        except FileNotFoundError:
+            return self._file.lstat().st_size
+        except OSError:  # there is none, or no folder; what cannot be written says so itself
             return 0
 
-    def _read(self, path: Path) -> tuple[list[Entry], int]:
-        """Entries, and how many lines are damaged."""
-        try:
-            lines = path.read_bytes().split(b"\n")
-        except FileNotFoundError:
-            return [], 0
-        found = [entry_of(each) for each in lines if each]
-        return [each for each in found if each is not None], sum(each is None for each in found)
+    def _readable(self, paths: Iterable[Path]) -> Iterator[tuple[Path, list[Entry], int]]:
+        """As `_read`, of those that can be read."""
+        for path in paths:
+            with suppress(OSError):
+                yield path, *_read(path)
 
     def _rewrite(self, entries: Sequence[Entry]) -> None:
         aside = self._folder / "new"
@@ -139,6 +151,22 @@ class Journal:
             yield mine
         finally:
             os.close(descriptor)
+
+
+def _read(path: Path) -> tuple[list[Entry], int]:
+    """Entries, and how many lines are damaged."""
+    try:
+        with _opened(path) as file:
+            lines = file.read().split(b"\n")
+    except FileNotFoundError:
+        return [], 0
+    found = [entry_of(each) for each in lines if each]
+    return [each for each in found if each is not None], sum(each is None for each in found)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Without waiting, whatever lies there: nobody may ever write into a pipe."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
 def _lock(descriptor: int) -> bool:
@@ -172,16 +200,22 @@ def entry_of(text: bytes) -> Entry | None:
     return entry if isinstance(entry, list) and entry and isinstance(entry[0], str) else None
 
 
+def _is_mark(entry: Entry) -> bool:
+    fits = len(entry) == 3 and entry[0] == MARK and isinstance(entry[1], str) and isinstance(entry[2], list)
+    return fits and all(type(each) is int and abs(each) < 2**63 for each in entry[2])
+
+
 def shortened(entries: Sequence[Entry], most_bytes: int) -> list[Entry]:
-    """The same in fewer bytes: each task once; the projects with most marks as a whole while it is still too long."""
+    """The same in fewer bytes: each task once; the projects with most marks as a whole while it is still too long.
+    What is no mark as they are written today stays as it is, for whoever takes it in to judge."""
     marks: dict[str, set[int]] = {}
     rest: dict[str, Entry] = {}
     for entry in entries:
-        if entry[0] == MARK:
+        if _is_mark(entry):
             marks.setdefault(entry[1], set()).update(entry[2])
         else:
             rest[json.dumps(entry)] = entry
-    whole = {entry[1] for entry in rest.values() if entry[0] == ALL}
+    whole = {entry[1] for entry in rest.values() if entry[0] == ALL and len(entry) == 2 and isinstance(entry[1], str)}
 
     def found() -> list[Entry]:
         return [*rest.values(), *([MARK, key, sorted(ids)] for key, ids in marks.items() if key not in whole)]

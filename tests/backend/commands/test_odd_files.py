@@ -140,3 +140,13 @@ def test_annotations_taken_for_gold_are_no_riddle(shell: Shell) -> None:
 def test_sets_cannot_be_judged_one_by_one(shell: Shell) -> None:
     path = shell.write("s.jsonl", '{"task": 1, "annotator": "a", "label": ["x", "y"]}\n')
     assert "needs single classes" in shell("identify", path, expect=2)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ('{"a":' * 100_000 + "1" + "}" * 100_000, "nested too deeply"),
+    ('[{"id":' + "9" * 5000 + ',"data":{},"annotations":[]}]', "too many digits"),
+    ('{"0": {"1": ' + "9" * 400 + "}}", "neither a number nor text"),
+])
+def test_what_python_cannot_hold_is_refused_in_a_sentence(shell: Shell, text: str, said: str) -> None:
+    assert said in shell("convert", shell.write("p.json", text), shell.folder / "p.csv", expect=1)
+    assert not (shell.folder / "p.csv").exists()

@@ -62,6 +62,50 @@ def test_damage_is_counted_and_hides_nothing_else(tail: bytes, tmp_path: Path) -
     assert taken(journal) == ([[MARK, "1.1", [1]], [MARK, "1.1", [2]]], 1)
 
 
+@pytest.mark.parametrize("name", ["journal", "aside-1"])
+def test_what_cannot_be_read_is_named_and_holds_nothing_else_up(name: str, tmp_path: Path) -> None:
+    """A folder, as a file of another account would: whoever runs the tests may be allowed to read those."""
+    journal = Journal(tmp_path)
+    (tmp_path / name).mkdir()
+    assert journal.waiting() and not journal.collapsed() and journal.unreadable() == "Is a directory"
+    assert taken(journal) == ([], 0)
+    journal.append([[MARK, "1.1", [1]]])
+    assert taken(journal) == ([[MARK, "1.1", [1]]], 0)
+    (left,) = [path for path in tmp_path.iterdir() if path.is_dir()]
+    left.rmdir()
+    assert not journal.waiting() and not journal.unreadable()
+
+
+def test_nothing_is_written_where_a_link_leads(tmp_path: Path) -> None:
+    other, journal = tmp_path / "other", Journal(tmp_path / "folder")
+    other.write_text("somebody else's\n")
+    journal.append([[MARK, "1.1", [1]]])
+    (tmp_path / "folder" / "journal").unlink()
+    (tmp_path / "folder" / "journal").symlink_to(other)
+    with pytest.raises(OSError, match="symbolic links"):
+        journal.append([[MARK, "1.1", [2]]])
+    assert taken(journal) == ([], 1) and other.read_text() == "somebody else's\n"
+    journal.append([[MARK, "1.1", [3]]])
+    assert taken(journal) == ([[MARK, "1.1", [3]]], 0)
+
+
+def test_a_pipe_in_its_place_keeps_nobody_waiting(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    os.mkfifo(tmp_path / "aside-1")
+    assert journal.waiting() and not journal.unreadable() and taken(journal) == ([], 0)
+    assert not journal.waiting()
+
+
+ODD: list[Entry] = [["mark"], ["mark", 5, [6]], ["mark", "1.1", [1, "a"]],
+                    ["mark", "1.1", {"a": 1}], ["all"], ["all", [1]],
+                    ["mark", "1.1", [2**70]]]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_an_entry_of_another_version_stays_as_it_is(odd: Entry) -> None:
+    assert shortened([odd, [MARK, "1.1", [2]], [MARK, "1.1", [1]]], 10**6) == [odd, [MARK, "1.1", [1, 2]]]
+
+
 def test_it_is_bounded_and_loses_nothing(tmp_path: Path) -> None:
     journal = Journal(tmp_path, most_bytes=4000)
     for task in range(2000):

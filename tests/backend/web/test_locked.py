@@ -134,3 +134,28 @@ def test_too_many_events_are_every_task_and_the_status_says_so(
         assert any("More events came than the journal holds" in sentence for sentence in said)
     until(lambda: EVERY_TASK in dirty(services))
     assert not any("More events came" in sentence for sentence in client.get("/").json["problems"])
+
+
+def test_a_journal_that_cannot_be_read_is_named_and_the_page_is_there(client: FlaskClient, services: Services) -> None:
+    """As one that another account wrote; whoever runs the tests may be allowed to read such a file, but no folder."""
+    folder = services.settings.data_dir / "journal"
+    folder.mkdir(exist_ok=True)
+    (folder / "aside-1").mkdir()
+    services.late.keep([["mark", KEY, [1013]]])
+    until(lambda: 1013 in dirty(services))
+    (said,) = [each for each in client.get("/").json["problems"] if "cannot be taken in" in each]
+    assert "Is a directory" in said and "belong to the account that runs Polyvox" in said
+    (folder / "aside-1").rmdir()
+    assert not any("cannot be taken in" in each for each in client.get("/").json["problems"])
+
+
+def test_entries_that_are_none_of_ours_stop_neither_the_journal_nor_the_job_process(
+    client: FlaskClient, services: Services
+) -> None:
+    """Written by another version, or by hand; `take_in` is called at each tick, before anything is scheduled."""
+    odd = [["mark"], ["all"], ["mark", KEY, [1, "a"]], ["mark", KEY, [2**70]], ["shown", KEY, ["a"], "2026-11-30"],
+           ["arm", KEY, "r1", [[1]]], ["other", KEY]]
+    services.late._journal.append([*odd, ["mark", KEY, [1014]]])
+    services.late.take_in()
+    assert 1014 in dirty(services) and not services.late._journal.waiting()
+    assert any(job.kind is JobKind.RECONCILE for job in services.store.jobs.recent(KEY, limit=9))
