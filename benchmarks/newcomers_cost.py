@@ -44,7 +44,7 @@ def version(annotators: int, rng: np.random.Generator) -> Any:
     people = People(basis=rng.normal(size=(width + PLAIN, COMPONENTS)).astype(np.float32),
                     weight=(0.2 * rng.normal(size=(annotators, COMPONENTS, 3))).astype(np.float32))
     state = SimpleNamespace(space=SingleChoice(CLASSES), pooled=pooled, people=people,
-                            prior=np.full((annotators + 1, 3), 1 / 3))
+                            panel=np.ones(annotators, np.bool_), prior=np.full((annotators + 1, 3), 1 / 3))
     return SimpleNamespace(controls={"tone": state}, config=SimpleNamespace(echo_weight=0.3), place=lambda who: None)
 
 

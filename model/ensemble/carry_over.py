@@ -2,10 +2,10 @@
 
 A hundred votes more say nothing new about how the base models of a control are pooled and calibrated, how strongly
 content is shrunk, or which latent factors annotators share, as long as most of what these were fitted on is still
-there, and they were fitted on most of what there is now (`model.ensemble.seen`): of all votes, of each annotator's, and
-of those on units with votes of others. So these parts stay as they are, with rows for annotators who came since, and
-only what is said of content and of each annotator is learned again. Once all units are gone through, everything is
-fitted afresh.
+there, and they were fitted on most of what there is now (`model.ensemble.fingerprint`): of all votes, of each
+annotator's, and of those on units with votes of others. So these parts stay as they are, with rows for annotators who
+came since, and only what is said of content and of each annotator is learned again. Once all units are gone through,
+everything is fitted afresh.
 
 Invariants: a control whose space has changed, or whose earlier state lacks a part, is fitted afresh; an annotator who
 came since is answered for as somebody unknown was.
