@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -48,11 +48,11 @@ def version(annotators: int, rng: np.random.Generator) -> Any:
     return SimpleNamespace(controls={"tone": state}, config=SimpleNamespace(echo_weight=0.3), place=lambda who: None)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--votes", type=int, default=20)
     parser.add_argument("--annotators", type=int, default=200)
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
     rng = np.random.default_rng(0)
     ladder, width = cast(Any, version(asked.annotators, rng)), DIM + WIDTH
     votes = Votes.from_votes(
