@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -82,6 +85,29 @@ def test_a_long_run_over_the_cap_does_not_fail(tmp_path: Path, caplog: pytest.Lo
         source.texts([f"{number}-{i} " + "word " * int(generator.integers(1, 2_000)) for i in range(20)])
     assert source._cache.size_bytes() <= 2**20
     assert caplog.records == []
+
+
+CUT = """
+import sys
+from pathlib import Path
+import numpy as np
+from backend.services.token_cache import TokenCache
+cache, texts = TokenCache(Path(sys.argv[1]), max_mb=8), [f"text {each}" for each in range(300)]
+assert cache.get("e", texts) == [None] * 300
+cache.put("e", texts, [np.ones((9, 64), np.float16)] * 300)
+assert all(each is not None for each in cache.get("e", texts))
+"""
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.999])
+def test_a_file_that_was_cut_off_begins_anew_and_kills_nobody(share: float, tmp_path: Path) -> None:
+    """In a process of its own: reading a page behind the end of a mapped file ends one without a word."""
+    cache = TokenCache(tmp_path, max_mb=8)
+    cache.put("e", [f"text {each}" for each in range(300)], [np.ones((9, 64), np.float16)] * 300)
+    cache.close()
+    os.truncate(tmp_path / "data.mdb", int(share * (tmp_path / "data.mdb").stat().st_size))
+    done = subprocess.run([sys.executable, "-c", CUT, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("spoil", [lambda v: v[:-1], lambda v: v[:40] + bytes([v[40] ^ 1]) + v[41:], lambda v: b""])
