@@ -1,8 +1,8 @@
 """The token cache: fp16 arrays in LMDB, keyed by sha256(content) + encoder id.
 
 It is a cache: losing an entry costs time, never correctness. So an entry that fails its checksum counts as absent, a
-database that cannot be opened, or was cut off, is begun anew, and an LMDB error in reading or writing is logged and means "not cached".
-Any number of threads and processes may use one folder; within a process one `TokenCache` per folder may be open.
+database that cannot be opened, or was cut off, is begun anew, and an LMDB error in reading or writing is logged and means
+"not cached". Any number of threads and processes may use one folder; within a process one `TokenCache` per folder may be open.
 
 Layout: database `tokens`: key -> header + fp16 bytes; `order`: big-endian nanoseconds + key -> key, oldest first;
 `meta`: b"bytes" -> total size of the values. All three change in one transaction. Over the cap the oldest go first.
@@ -122,7 +122,7 @@ class TokenCache:
         self._folder.mkdir(parents=True, exist_ok=True)
         # Twice the cap, since freed pages are only reused where a value fits; the file is sparse.
         env = lmdb.open(str(self._folder), map_size=2 * self._cap + 2**26, max_dbs=3, max_readers=512, metasync=False)
-        needed = (env.info()["last_pgno"] + 1) * env.stat()["psize"]  # pages are written before the page that counts them
+        needed = (env.info()["last_pgno"] + 1) * env.stat()["psize"]  # pages are written before what counts them
         if (self._folder / "data.mdb").stat().st_size < needed:
             env.close()
             raise lmdb.CorruptedError("its file was cut off")  # reading behind its end would kill the process
