@@ -1,8 +1,9 @@
 """The token cache: fp16 arrays in LMDB, keyed by sha256(content) + encoder id.
 
 It is a cache: losing an entry costs time, never correctness. So an entry that fails its checksum counts as absent, a
-database that cannot be opened, or was cut off, is begun anew, and an LMDB error in reading or writing is logged and means
-"not cached". Any number of threads and processes may use one folder; within a process one `TokenCache` per folder may be open.
+database that cannot be opened, or was cut off, is begun anew, and an LMDB error in reading or writing is logged and
+means "not cached". Any number of threads and processes may use one folder; within a process one `TokenCache` per
+folder may be open.
 
 Layout: database `tokens`: key -> header + fp16 bytes; `order`: big-endian nanoseconds + key -> key, oldest first;
 `meta`: b"bytes" -> total size of the values. All three change in one transaction. Over the cap the oldest go first.
