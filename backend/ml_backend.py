@@ -26,7 +26,6 @@ from backend.errors import ClientError, NotFound
 from backend.labeling.kept import KeptConfigs
 from backend.prediction_names import consensus_version
 from backend.protocol import (
-    RELEVANT_ACTIONS,
     ProjectRef,
     SetupRequest,
     WebhookRequest,
@@ -38,6 +37,7 @@ from backend.protocol import (
 from backend.records import Job, JobKind, JobState
 from backend.settings import Settings
 from backend.store.patience import AWAY, why
+from backend.webhook_actions import RELEVANT_ACTIONS
 
 if TYPE_CHECKING:
     from backend.bootstrap import Services

@@ -22,6 +22,13 @@ from typing import Any, NoReturn
 
 from backend.errors import ClientError, PayloadTooLarge
 from backend.json_cost import too_dear
+from backend.webhook_actions import (
+    ANNOTATION_ACTIONS,
+    DELETE_ACTIONS,
+    RELEVANT_ACTIONS,
+    START_TRAINING,
+    TASK_ACTIONS,
+)
 
 MAX_ID = 2**63 - 1
 DEEPEST = 200  # levels of nesting; far below what Python can walk through, wherever that happens later
@@ -30,12 +37,6 @@ MOST_MEMORY = 256 * 2**20  # bytes that a body may take, all together
 TOO_DEEP = f"The body is nested too deeply; JSON is read down to {DEEPEST} levels."
 PROJECT_KEY = re.compile(r"([1-9][0-9]{0,17})(?:\.([0-9]{1,18}))?")
 
-ANNOTATION_ACTIONS = frozenset({"ANNOTATION_CREATED", "ANNOTATION_UPDATED", "ANNOTATIONS_CREATED"})
-DELETE_ACTIONS = frozenset({"ANNOTATIONS_DELETED", "ANNOTATION_DELETED"})
-TASK_ACTIONS = frozenset({"TASKS_CREATED", "TASKS_DELETED"})
-PROJECT_ACTIONS = frozenset({"PROJECT_CREATED", "PROJECT_UPDATED", "PROJECT_DELETED"})
-START_TRAINING = "START_TRAINING"
-RELEVANT_ACTIONS = ANNOTATION_ACTIONS | DELETE_ACTIONS | TASK_ACTIONS | PROJECT_ACTIONS | {START_TRAINING}
 # Sent by "all actions" webhooks; they say nothing about votes and are answered without doing anything.
 OTHER_ACTIONS = frozenset({
     "LABEL_LINK_CREATED", "LABEL_LINK_UPDATED", "LABEL_LINK_DELETED", "REVIEW_CREATED", "REVIEWS_DELETED",

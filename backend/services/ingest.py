@@ -26,16 +26,12 @@ from backend.services.reading import Reader, failed, key_of, matters, recovered
 from backend.settings import Settings
 from backend.store.journal import ALL, MARK, Entry
 from backend.store.patience import AWAY, patience, why
+from backend.webhook_actions import DELETE_ACTIONS, PROJECT_ACTIONS, RELEVANT_ACTIONS, START_TRAINING, TASK_ACTIONS
 
 MARKED_AT_MOST = 2000  # by one event: each mark is a row, and the annotator waits; a comparison finds all there is
 BATCH = 100  # tasks that are fetched, decoded and written at a time
 MOST_UNREAD = 50  # projects that requests name and that were not read from Label Studio yet
 MAX_ID = 2**63 - 1
-ANNOTATION_ACTIONS = frozenset({"ANNOTATION_CREATED", "ANNOTATION_UPDATED", "ANNOTATIONS_CREATED"})
-DELETE_ACTIONS = frozenset({"ANNOTATIONS_DELETED", "ANNOTATION_DELETED"})
-TASK_ACTIONS = frozenset({"TASKS_CREATED", "TASKS_DELETED"})
-PROJECT_ACTIONS = frozenset({"PROJECT_CREATED", "PROJECT_UPDATED"})
-START_TRAINING = "START_TRAINING"
 _ACTION = re.compile(r"[A-Z_]{1,64}")
 
 
@@ -87,7 +83,7 @@ class Ingest:
         action = body.get("action")
         if not isinstance(action, str) or not _ACTION.fullmatch(action):
             raise ClientError("A webhook body needs an action such as ANNOTATION_CREATED.")
-        if action not in ANNOTATION_ACTIONS | DELETE_ACTIONS | TASK_ACTIONS | PROJECT_ACTIONS | {START_TRAINING}:
+        if action not in RELEVANT_ACTIONS:
             return WebhookOutcome(
                 accepted=False, project=None, marked=0, message=f"Polyvox has no use for {action}; nothing was done."
             )

@@ -165,7 +165,7 @@ def test_what_a_payload_claims_about_votes_is_not_believed(at: Bench) -> None:
     assert at.labels() == {(task_id, "5"): "A"}
 
 
-@pytest.mark.parametrize("action", ["PROJECT_UPDATED", "PROJECT_CREATED", "START_TRAINING"])
+@pytest.mark.parametrize("action", ["PROJECT_UPDATED", "PROJECT_CREATED", "PROJECT_DELETED", "START_TRAINING"])
 def test_a_forged_configuration_is_not_believed(at: Bench, action: str) -> None:
     task_id = at.studio.add_task(at.project_id)
     at.studio.annotate(task_id, 5, "A")
