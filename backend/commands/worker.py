@@ -8,6 +8,7 @@ import sys
 
 from rich.console import Console
 
+from backend.allocator import return_large_blocks
 from backend.bootstrap import keep_private
 from backend.commands.base import Arguments, Command
 from backend.settings import Settings
@@ -23,6 +24,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: Arguments, settings: Settings, console: Console) -> int:
     keep_private()
+    return_large_blocks()  # else a process that trains and counts all day grows by megabytes a minute
     if arguments.lane:
         return _lane(arguments, settings)
     from backend.worker import be_nice
