@@ -2,8 +2,9 @@
 
 glibc gives each thread an arena of its own and keeps what was freed; eight threads that each encode a batch once then
 hold 200 MB for ever (measured: 784 MB without this, 600 MB with it, see docs/reliability.md). Other C libraries have no
-such setting, and nothing is changed there. A job process whose two lanes train and count for half an hour grew from 790
-to 1,137 MB without this, and stayed at 700 with it; trainings take some 3 % more processor time.
+such setting, and nothing is changed there. A job process whose two lanes train and count grew to 950 MB in ten minutes
+and 1,137 MB in thirty without this; with it, it held 700 MB from the fifth minute to the tenth (the same settings of
+glibc by its environment; longer was not measured). Trainings of a small project take some 3 % more processor time.
 
 torch divides each of a forward's hundred small steps among all cores, and its threads spin while they wait for the next
 one. Of one task that costs four times the processor time beside other load (measured on two cores: 25 ms instead of 6;
