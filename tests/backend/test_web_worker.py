@@ -74,6 +74,35 @@ def test_a_connection_that_was_answered_between_two_looks_may_pause(front: tuple
             assert _read(client) is None
 
 
+def test_requests_that_come_ahead_are_answered_in_order_and_parsed_one_at_a_time(
+    front: tuple[int, Callable[[float], None]], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    port, run = front
+    parsed: list[int] = []  # requests that waited after each look at what came
+    received = web_worker.Channel.received
+
+    def looked(channel: Any, data: bytes) -> bool:
+        done = received(channel, data)
+        parsed.append(len(channel.requests))
+        return done
+
+    monkeypatch.setattr(web_worker.Channel, "received", looked)
+    post = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\n\r\n\r\nab"
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall((ASK + post) * 40)
+        client.sendall(ASK[:10])
+        answers = b""
+        for _ in range(100):
+            run(0.05)
+            answers += _read(client) or b""
+            if answers.count(b"HTTP/1.1 200") == 80:
+                break
+        assert answers.count(b"HTTP/1.1 200") == 80 and max(parsed) == 1
+        client.sendall(ASK[10:])
+        run(0.3)
+        assert (_read(client) or b"").startswith(b"HTTP/1.1 200"), "one that came in two parts"
+
+
 def test_a_clock_that_is_set_back_keeps_nobody(
     front: tuple[int, Callable[[float], None]], monkeypatch: pytest.MonkeyPatch,
 ) -> None:
