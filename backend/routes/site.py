@@ -174,6 +174,9 @@ def _render(at: Desk, page: Page) -> str:
         frame |= {"body": "site/_empty.html", "sentence": NOTHING_YET, "advice": ADVICE, "data_links": []}
     else:
         made = page.make(at, look, query)
+        if made.get("which") == "divided":  # the same as data is that list, too
+            frame["data_links"] = [(words, f"{href}{'&' if '?' in href else '?'}list=divided"
+                                    if words in ("JSON", "CSV") else href) for words, href in frame["data_links"]]
         frame |= {**made, "header": made["document"].header if made.get("document") else overview.header}
         frame |= {"title": made.get("name", page.title), "version": overview.header.version}  # gaps have another one
     return pages().templates.get_template("site/project.html").render(frame)

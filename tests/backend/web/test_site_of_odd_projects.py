@@ -96,5 +96,10 @@ def test_where_it_can_be_told_of_no_task_why_votes_differ_the_divided_ones_come_
     document = client.services.statistics.tasks(KEY)
     lists = document.controls["label"]
     assert lists.divided and not lists.hardest, "three votes a task say little"
-    assert "<h2>Most divided tasks</h2>" in page(client, "tasks")
+    shown = page(client, "tasks")
+    assert "<h2>Most divided tasks</h2>" in shown
+    for link in ("api/projects/7/tasks?list=divided", "api/projects/7/tasks?format=csv&amp;list=divided"):
+        assert f'{link}"' in shown, "the same as data is the list that is shown"
+        assert client.get(f"/{link.replace('&amp;', '&')}").status_code == 200
+    assert "list=divided\">CSV" not in page(client, "tasks?list=hardest")
     assert "<h2>Hardest tasks</h2>" in page(client, "tasks?list=hardest")
