@@ -67,10 +67,8 @@ def _habit(control: Mapping[str, Any]) -> str:
         return "Nobody else has labelled these messages, so how your labels are beside theirs cannot be told yet."
     common = max((int(each["common"]) for each in control["nearest"]), default=0)
     apart = max(control["leniency"], key=lambda each: float(each["given"]) - float(each["expected"]))
-    if common < COMMON:
-        most = max(control["leniency"], key=lambda each: float(each["given"]))
-        return (f"You say {most['name']} most often ({most['given']:.0%}); with too few messages that others labelled "
-                "too, how that is beside them cannot be told.")
+    if common < COMMON:  # the shares are of the messages that others labelled too: of so few they are no figure
+        return "Too few of these messages were labelled by others too to tell how your labels are beside theirs."
     if apart["given"] - apart["expected"] >= CLEAR:
         return (f"You say {apart['name']} more often than the others would on the same messages "
                 f"({apart['given']:.0%} against {apart['expected']:.0%}).")

@@ -125,7 +125,8 @@ def _flag(material: Material, subject: Subject, judged: Slips, at: int, verdict:
 def _reasons(judged: Slips, at: int, expected: str, twin: int | None, cause: Cause) -> tuple[Reason, ...]:
     told = (
         (ReasonKind.OWN_MODEL, judged.own[at], f"From this annotator's other votes, {expected} was to be expected."),
-        (ReasonKind.OTHERS, judged.others[at], f"What the others say of the task points to {expected}."),
+        (ReasonKind.OTHERS, judged.others[at],
+         f"Where others vote as they did here, this annotator usually says {expected}."),
         (ReasonKind.CONTRADICTION, judged.contradiction[at],
          f"They said something else of task {twin}, which is nearly the same." if twin is not None else ""),
         (ReasonKind.SPEED, judged.haste[at], "It was given far quicker than they usually are."),

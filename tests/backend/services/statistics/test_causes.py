@@ -55,6 +55,11 @@ def test_habits_and_slips_are_named_and_flags_follow(tmp_path: Path) -> None:
     assert all(flagged[each].cause == "slip" and flagged[each].expected and flagged[each].reasons for each in slips)
     by_habit = [flag for flag in flags.rows if flag.cause == "habit"]
     assert all(ReasonKind.OTHERS not in {reason.kind for reason in flag.reasons} for flag in by_habit)
+    told = [(flag.expected, each.sentence) for flag in flags.rows for each in flag.reasons
+            if each.kind is ReasonKind.OTHERS]
+    assert told and all(  # whose label is said: the others' votes may well be another one
+        sentence == f"Where others vote as they did here, this annotator usually says {label}."
+        for label, sentence in told)
 
 
 def test_speed_alone_is_no_slip_and_a_newcomer_is_not_flagged(tmp_path: Path) -> None:
