@@ -68,7 +68,7 @@ def _habit(control: Mapping[str, Any]) -> str:
     common = max((int(each["common"]) for each in control["nearest"]), default=0)
     apart = max(control["leniency"], key=lambda each: float(each["given"]) - float(each["expected"]))
     if common < COMMON:  # the shares are of the messages that others labelled too: of so few they are no figure
-        return "Too few of these messages were labelled by others too to tell how your labels are beside theirs."
+        return "Nobody else has labelled enough of these messages to tell how your labels are beside theirs."
     if apart["given"] - apart["expected"] >= CLEAR:
         return (f"You say {apart['name']} more often than the others would on the same messages "
                 f"({apart['given']:.0%} against {apart['expected']:.0%}).")

@@ -54,7 +54,7 @@ def test_a_small_difference_is_none() -> None:
 
 def test_nobody_is_compared_on_messages_that_nobody_else_labelled() -> None:
     said = Greeter(lambda: profile(12, foreseen=12, given=0.6, common=3)).news()
-    assert said.endswith("foresaw 9. Too few of these messages were labelled by others too to tell how your labels are "
+    assert said.endswith("foresaw 9. Nobody else has labelled enough of these messages to tell how your labels are "
                          "beside theirs."), "no share either: it would be one of those few messages"
 
 

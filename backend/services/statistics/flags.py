@@ -118,15 +118,17 @@ def _flag(material: Material, subject: Subject, judged: Slips, at: int, verdict:
         task=int(material.task[votes.unit[row]]), unit=votes.units[votes.unit[row]], annotator=annotator,
         name=material.name(annotator), control=subject.name, given=given, value=value.to_json(), expected=expected,
         score=float(judged.score[at]), twin=twin, checked=verdict.get(int(subject.row[row]), ""),
-        reasons=_reasons(judged, at, expected or "another label", twin, cause), cause=cause.value,
+        reasons=_reasons(judged, at, (code == judged.expected[at] and expected) or "another label", twin, cause),
+        cause=cause.value,
     )
 
 
 def _reasons(judged: Slips, at: int, expected: str, twin: int | None, cause: Cause) -> tuple[Reason, ...]:
+    """What speaks against a vote; `expected` is the label that its strengths prefer. What adds nothing is not said."""
     told = (
         (ReasonKind.OWN_MODEL, judged.own[at], f"From this annotator's other votes, {expected} was to be expected."),
         (ReasonKind.OTHERS, judged.others[at],
-         f"Where others vote as they did here, this annotator usually says {expected}."),
+         f"As the others voted here, {expected} is likelier from this annotator than what they gave."),
         (ReasonKind.CONTRADICTION, judged.contradiction[at],
          f"They said something else of task {twin}, which is nearly the same." if twin is not None else ""),
         (ReasonKind.SPEED, judged.haste[at], "It was given far quicker than they usually are."),
@@ -134,7 +136,7 @@ def _reasons(judged: Slips, at: int, expected: str, twin: int | None, cause: Cau
     bar = min(_SPEAKS, max(strength for _, strength, _ in told)) if cause is Cause.SLIP else _SPEAKS
     reasons = [
         Reason(kind=kind, strength=float(strength), sentence=sentence)
-        for kind, strength, sentence in told if sentence and strength >= bar
+        for kind, strength, sentence in told if sentence and strength >= bar and strength > 0.0
         and (cause is not Cause.HABIT or kind is not ReasonKind.OTHERS)  # it is what they usually say there
     ]
     return tuple(sorted(reasons, key=lambda reason: -reason.strength))

@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from backend.services.statistics.documents import Flag, ReasonKind
+from backend.services.statistics.flags import _reasons
 from model.data.spaces import Value
+from model.quality.causes import Cause
+from model.quality.slips import Slips
 from tests.backend.services.statistics.crowds import CLASSES, KEY, Project, vote
 
 HABIT = "6"  # calls C what the others call B
@@ -55,11 +58,21 @@ def test_habits_and_slips_are_named_and_flags_follow(tmp_path: Path) -> None:
     assert all(flagged[each].cause == "slip" and flagged[each].expected and flagged[each].reasons for each in slips)
     by_habit = [flag for flag in flags.rows if flag.cause == "habit"]
     assert all(ReasonKind.OTHERS not in {reason.kind for reason in flag.reasons} for flag in by_habit)
-    told = [(flag.expected, each.sentence) for flag in flags.rows for each in flag.reasons
-            if each.kind is ReasonKind.OTHERS]
-    assert told and all(  # whose label is said: the others' votes may well be another one
-        sentence == f"Where others vote as they did here, this annotator usually says {label}."
-        for label, sentence in told)
+
+
+def test_a_flag_says_no_more_than_its_figures() -> None:
+    def said(*, own: float = 0.0, others: float = 0.0, haste: float = 0.0, cause: Cause = Cause.SLIP) -> list[str]:
+        judged = Slips(
+            score=np.ones(1), expected=np.zeros(1, np.int64), own=np.array([own]), others=np.array([others]),
+            contradiction=np.zeros(1), haste=np.array([haste]), duplicate=np.full(1, -1), weights=(1.0, 1.0))
+        return [each.sentence for each in _reasons(judged, 0, "B", None, cause)]
+
+    assert said() == [], "not quicker than usual, and nothing else to be expected"
+    assert said(haste=-0.3) == []
+    # That B is likelier than what was given does not make B what they usually say: a third label may be likelier still.
+    likelier = "As the others voted here, B is likelier from this annotator than what they gave."
+    assert said(others=0.2) == said(others=2.0) == [likelier]
+    assert said(others=2.0, cause=Cause.HABIT) == []
 
 
 def test_speed_alone_is_no_slip_and_a_newcomer_is_not_flagged(tmp_path: Path) -> None:
